@@ -208,7 +208,7 @@ def _window(
     import numpy as np
 
     from allocopt.cluster.hostlist import expand_hostlist
-    from allocopt.cluster.slurm_jobs import startable
+    from allocopt.cluster.slurm_jobs import startable, with_running
     from allocopt.errors import InvalidProblemError, UsageError
     from allocopt.problems.placement.generate import snapshot
 
@@ -225,6 +225,9 @@ def _window(
         machine = read_cluster(source, labels, include_unavailable)
     else:
         machine = read_whole_nodes(source, labels, include_unavailable)
+    told_running: list[str] = []
+    if idle is None and not all_free:
+        machine, told_running = with_running(machine, waiting.running)
     free = machine.free
     try:
         if idle is not None or all_free:
@@ -239,7 +242,7 @@ def _window(
     if not found:
         raise UsageError("; ".join(("no job may start", *remarks)))
     problem, told = snapshot(machine, found, free, hop_cost, chosen)
-    for remark in (*remarks, *told):
+    for remark in (*told_running, *remarks, *told):
         typer.echo(f"{chosen}: {remark}", err=True)
     _write_instances(out, [problem], 1, [*listed(source), queue])
 
@@ -255,7 +258,7 @@ def _queued(queue: Path | None, jobs: "Sequence[str]") -> "Queue":
     given = ListedJobs(LARGEST_CLUSTER, jobs={job.id: job for job in found.jobs})
     for text in jobs:
         add_listed(given, text.replace("=", " "), f"--job {text}", UsageError)
-    return Queue(tuple(given.jobs.values()), (*found.remarks, *given.remarks()))
+    return Queue(tuple(given.jobs.values()), (*found.remarks, *given.remarks()), found.running)
 
 
 def _workload(

@@ -1,6 +1,7 @@
 """Files of waiting jobs: output of ``scontrol show job`` and ``squeue``, and lists of ids and numbers of nodes."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from allocopt.cluster.objects import object_in_words
@@ -33,7 +34,7 @@ def read_queue(path: Path) -> Queue:
     if is_squeue(text):
         found = queue_of(squeue_records(path, text), table_request)
         whole = f"jobs of a table, which get whole nodes: {len(found.jobs)}"
-        return Queue(found.jobs, (whole, *found.remarks)) if found.jobs else found
+        return replace(found, remarks=(whole, *found.remarks)) if found.jobs else found
     listed = ListedJobs(LARGEST_CLUSTER)
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():

@@ -7,24 +7,32 @@ They come from the output of ``scontrol show job`` and ``squeue``, as text or JS
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from allocopt.cluster.cluster import Cluster, ClusterNode, NodeUse
 from allocopt.cluster.conf_lines import NO_LIMIT, ConfLine
-from allocopt.cluster.hostlist import expand_hostlist
+from allocopt.cluster.hostlist import HostlistError, expand_hostlist
 from allocopt.cluster.request import Request
 from allocopt.cluster.slurm_keys import JOB_KEYS, KeyReport
 from allocopt.cluster.tres import amount_of, demands_of, licenses_of
 from allocopt.cluster.unserved import brief
 from allocopt.errors import BadFileError
+from allocopt.files.cells import duration_s
 from allocopt.files.faults import shown
 
 MAY_START = frozenset(("None", "Resources", "Priority"))
 """Reasons of waiting jobs that start as soon as there is room (squeue(1), job reason codes)."""
 IN_RESERVATION = "Reservation"
 """Reason of a job that waits for its reservation."""
-RUNNING = frozenset(("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "RESIZING", "STAGE_OUT"))
+RUNNING = frozenset(
+    ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT")
+)
 """States of jobs that have their nodes."""
+HELD = frozenset(
+    ("REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD", "REQUEUE_FED", "REQUEUED", "REVOKED", "LAUNCH_FAILED")
+)
+"""States of jobs that wait and may not start."""
 TASK_LIMIT = "JobArrayTaskLimit"
 """Reason of array tasks that wait for other tasks of the array."""
 MOST_TASKS = 1_000_000
@@ -51,6 +59,8 @@ class QueuedJob:
         Name of the reservation that it runs in, empty for none.
     together
         Id of the heterogeneous job if this is one of its components, which start together; empty for none.
+    limit_s
+        Time limit in seconds, infinite for none; None if it is not known.
     """
 
     id: str
@@ -58,14 +68,34 @@ class QueuedJob:
     waits_for: str = ""
     reservation: str = ""
     together: str = ""
+    limit_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job that has nodes.
+
+    Parameters
+    ----------
+    nodes
+        Their names; empty where they are not given.
+    cpus, memory_mib, gpus
+        What it has of its only node; CPUs are 0 where that is not known, as for a job on several nodes.
+    """
+
+    nodes: tuple[str, ...]
+    cpus: int = 0
+    memory_mib: int = 0
+    gpus: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The waiting jobs of a file, in its order, and remarks about them."""
+    """The waiting jobs of a file, in its order, remarks about them, and the jobs that have nodes."""
 
     jobs: tuple[QueuedJob, ...] = ()
     remarks: tuple[str, ...] = ()
+    running: tuple[RunningJob, ...] = ()
 
 
 def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[ConfLine], Request] | None = None) -> Queue:
@@ -91,16 +121,23 @@ def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[Conf
     found: dict[str, QueuedJob] = {}
     begun: Counter[str] = Counter()
     waiting: list[ConfLine] = []
+    running: list[RunningJob] = []
+    others: Counter[str] = Counter()
     for line, twice in records:
         # Keys that are not modelled are counted later, with the jobs that are left out for them.
         unknown = {key: "" for key in JOB_KEYS.unknown(line.values)}
         report.add("", unknown)
         if twice:
             forged.append(f"job {line.values.get('jobid', '')} has {twice} twice at {line.place}")
-        elif line.word("jobstate", "") == "PENDING":
-            waiting.append(line)
-        elif line.word("jobstate", "") in RUNNING and _given(line, "arrayjobid"):
-            begun[line.values["arrayjobid"]] += 1
+            continue
+        state = job_state(line.word("jobstate", "").split(","))
+        if state == "PENDING" or state in HELD:
+            waiting.append(replace(line, values=line.values | {"jobstate": state}))
+        elif state in RUNNING:
+            running.append(_running(line, state))
+            begun.update([line.values["arrayjobid"]] if _given(line, "arrayjobid") else [])
+        else:
+            others[brief(state) or "no state"] += 1
     for line in waiting:
         for job in _jobs(line, begun, request_of or job_request):
             if job.id in found:
@@ -108,7 +145,34 @@ def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[Conf
             found[job.id] = job
     remarks = [f"jobs left out, their user may have forged the record: {len(forged)} ({forged[0]})"] if forged else []
     remarks += _cut_short_remarks(sum(is_cut_short(line.values.get("arraytaskid", "")) for line in waiting))
-    return Queue(tuple(found.values()), (*remarks, *report.remarks()))
+    if others:
+        told = ", ".join(f"{state} {count}" for state, count in sorted(others.items()))
+        remarks.append(f"jobs that neither wait nor run, left out: {others.total()} ({told})")
+    return Queue(tuple(found.values()), (*remarks, *report.remarks()), tuple(running))
+
+
+def job_state(words: Sequence[str]) -> str:
+    """Return the one word of a job's state and its flags that says whether it has its nodes, and else may start.
+
+    Newer versions list a state and its flags in JSON: a job that leaves its nodes is ``COMPLETED`` and ``COMPLETING``.
+    """
+    held = [word for word in words if word in HELD and (word != "REQUEUED" or "PENDING" not in words)]
+    return next((word for word in reversed(words) if word in RUNNING), (held or list(words) or [""])[0])
+
+
+def _running(line: ConfLine, state: str) -> RunningJob:
+    # A list of nodes that cannot be read gives none. A node is completing as a whole.
+    try:
+        nodes = expand_hostlist(_given(line, "nodelist"))
+    except HostlistError:
+        nodes = []
+    told = line.values.get("alloctres") if _given(line, "alloctres") else line.values.get("tres", "")
+    cpus = int(amount_of(told or "", "cpu"))
+    if len(nodes) != 1 or not cpus or state == "COMPLETING":
+        return RunningJob(tuple(nodes))
+    match = _MEMORY.fullmatch(dict(pair.partition("=")[::2] for pair in (told or "").split(",")).get("mem", ""))
+    memory = _in_mebibytes(match) if match else 0
+    return RunningJob(tuple(nodes), cpus, memory, demands_of(told or "").gpus)
 
 
 def _range_remarks(jobs: int) -> list[str]:
@@ -137,6 +201,7 @@ def _jobs(line: ConfLine, begun: Counter[str], request_of: Callable[[ConfLine], 
         waits_for=waits_for(line),
         reservation=_given(line, "reservation"),
         together=het,
+        limit_s=_limit_s(line),
     )
     array, tasks = _given(line, "arrayjobid"), _given(line, "arraytaskid")
     if not array or not tasks:
@@ -220,6 +285,8 @@ def _certain(listed: str) -> str:
 
 def waits_for(line: ConfLine) -> str:
     """Return Slurm's reason why a job may not start now, empty if it may."""
+    if line.values.get("jobstate", "") in HELD:
+        return line.values["jobstate"]
     reason = line.values.get("reason", "None").strip().strip("()") or "None"
     # Slurm prints this instead of Resources if too few nodes are up; scontrol prints _ for spaces.
     if reason.replace("_", " ").startswith("Nodes required for job are DOWN"):
@@ -364,7 +431,22 @@ def _mebibytes(line: ConfLine, key: str) -> int | None:
     match = _MEMORY.fullmatch(text)
     if match is None:
         raise line.error(f"{key} is {shown(text)}, must be such as 4000M or 16G")
+    return _in_mebibytes(match)
+
+
+def _in_mebibytes(match: re.Match[str]) -> int:
     return round(int(match[1]) * 1024.0 ** ("KMGTP".find(match[2] or "M") - 1))
+
+
+def _limit_s(line: ConfLine) -> float | None:
+    # scontrol prints Partition_Limit, and squeue words such as NOT_SET, for a job that has the partition's limit.
+    text = line.values.get("timelimit", "").strip()
+    if text.upper() in ("UNLIMITED", "INFINITE"):
+        return math.inf
+    try:
+        return duration_s(text, 60.0) if re.match(r"\d", text, re.ASCII) else None
+    except ValueError as error:
+        raise line.error(f"TimeLimit {error}") from None
 
 
 _LISTED = re.compile(r"\s*(\S+)\s+(\d{1,18})(?:-(\d{1,18}))?\s*", re.ASCII)
@@ -419,6 +501,41 @@ class ListedJobs:
                 raise ValueError(f"job {shown(one)} is given twice")
             waits_for = TASK_LIMIT if limit and number >= limit else ""
             self.jobs[one] = QueuedJob(id=one, request=request, waits_for=waits_for, together=name.together)
+
+
+def with_running(cluster: Cluster, running: Iterable[RunningJob]) -> tuple[Cluster, list[str]]:
+    """Return the cluster with what running jobs have of nodes that its files give as idle, and remarks.
+
+    Files such as ``slurm.conf`` do not say what is in use. A node is full where it is not known what a job has of it.
+    """
+    idle = {node.name: node for node in cluster.nodes if node.use.is_idle}
+    held: dict[str, ClusterNode] = {}
+    full: set[str] = set()
+    unplaced = 0
+    for job in running:
+        unplaced += not job.nodes
+        for name in job.nodes:
+            if name in idle:
+                held[name] = _holding(held.get(name, idle[name]), job)
+                full.update([] if job.cpus else [name])
+    remarks = [f"jobs that run, whose nodes are not given: {unplaced}"] if unplaced else []
+    if held:
+        whole = f"; {len(full)} as full, what the jobs have of each is not given" if full else ""
+        told = f"nodes in use by jobs of the queue, which the cluster's files give as idle: {len(held)}"
+        remarks.append(f"{told}{whole}")
+    nodes = tuple(held.get(node.name, node) for node in cluster.nodes)
+    return replace(cluster, nodes=nodes) if held else cluster, remarks
+
+
+def _holding(node: ClusterNode, job: RunningJob) -> ClusterNode:
+    """Return a node of which a job has its part too, all of it where that is not known."""
+    if not job.cpus:
+        return replace(node, use=NodeUse(node.cores, node.memory_mib or 0, node.gpus))
+    gpus = Counter(node.use.gpus)
+    for kind, count in job.gpus:
+        gpus[kind] += math.ceil(count)
+    cores = node.use.cores + math.ceil(job.cpus / node.cpus_per_core)
+    return replace(node, use=NodeUse(cores, node.use.memory_mib + job.memory_mib, gpus))
 
 
 def startable(jobs: Iterable[QueuedJob]) -> tuple[list[QueuedJob], list[str]]:

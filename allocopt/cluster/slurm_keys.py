@@ -186,7 +186,7 @@ JOB_KEYS = Keys.of(
     "JobId ArrayJobId ArrayTaskId ArrayTaskThrottle HetJobId HetJobOffset JobState Reason Dependency Partition"
     " ReqNodeList ExcNodeList NumNodes NumTasks CPUs/Task NtasksPerN:B:S:C Socks/Node ReqB:S:C:T MinCPUsNode"
     " MinMemoryCPU MinMemoryNode Features Reservation OverSubscribe Exclusive TresPerJob TresPerNode TresPerSocket"
-    " TresPerTask CpusPerTres MemPerTres Licenses",
+    " TresPerTask CpusPerTres MemPerTres Licenses NodeList TimeLimit TRES AllocTRES",
     {
         "OverSubscribe": "--exclusive=user, mcs or topo",
         "Exclusive": "--exclusive=user, mcs or topo",
@@ -207,10 +207,10 @@ JOB_KEYS = Keys.of(
         "GresOneTaskPerSharing": "--gres-flags=one-task-per-sharing",
     },
     "JobName UserId GroupId MCS_label Priority Nice Account QOS WCKey Requeue Restarts BatchFlag Reboot ExitCode"
-    " DerivedExitCode RunTime TimeLimit TimeMin SubmitTime EligibleTime AccrueTime ResizeTime StartTime EndTime"
+    " DerivedExitCode RunTime TimeMin SubmitTime EligibleTime AccrueTime ResizeTime StartTime EndTime"
     " Deadline"
     " PreemptEligibleTime PreemptTime SuspendTime SecsPreSuspend LastSchedEval Scheduler AllocNode:Sid BatchFeatures"
-    " BatchHost NodeList SchedNodeList NumCPUs TRES ReqTRES AllocTRES DelayBoot ClusterFeatures Command SubmitLine"
+    " BatchHost SchedNodeList NumCPUs ReqTRES DelayBoot ClusterFeatures Command SubmitLine"
     " WorkDir AdminComment SystemComment Comment Extra StdErr StdIn StdOut Power Container ContainerID FailedNode"
     " CronJob CrontabSpec StepMgrEnabled FedOrigin FedViableSiblings FedActiveSiblings HetJobIdSet JOB_GRES Nodes"
     " CPU_IDs Mem GRES LicensesAlloc BurstBufferState GresAllowTaskSharing GresEnforceBind KillOInInvalidDependent"

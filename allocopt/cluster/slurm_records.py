@@ -230,6 +230,9 @@ _JOB_JSON = {
     "tasks_per_socket": "ntaskspersocket",
     "prefer": "prefer",
     "tres_req_str": "reqtres",
+    "tres_alloc_str": "alloctres",
+    "nodes": "nodelist",
+    "time_limit": "timelimit",
     "account accrue_time admin_comment allocating_node association_id batch_features batch_flag batch_host flags"
     " burst_buffer_state cluster cluster_features command comment container container_id container_type"
     " cores_per_socket billable_tres billable_tres/* cpu_frequency_minimum cpu_frequency_maximum"
@@ -237,12 +240,12 @@ _JOB_JSON = {
     " exit_code exit_code/* extra"
     " failed_node federation_origin federation_siblings_active federation_siblings_viable gres_detail group_id"
     " group_name het_job_id_set job_resources job_resources/* job_resrcs/* job_size_str last_sched_evaluation"
-    " licenses_allocated mail_type mail_user max_cpus mcs_label memory_update_delay memory_update_margin name nodes"
+    " licenses_allocated mail_type mail_user max_cpus mcs_label memory_update_delay memory_update_margin name"
     " nice tasks_per_core tasks_per_board cpus preempt_time preemptable_time pre_sus_time hold priority"
     " priority_by_partition profile qos reboot requeue resize_time restart_cnt scheduled_nodes selinux_context step_id"
     " step_id/* sockets_per_board start_time state_description standard_input standard_output standard_error"
-    " stdin_expanded stdout_expanded stderr_expanded submit_time submit_line suspend_time system_comment time_limit"
-    " time_minimum threads_per_core tres_bind tres_freq tres_alloc_str user_id user_name maximum_switch_wait_time"
+    " stdin_expanded stdout_expanded stderr_expanded submit_time submit_line suspend_time system_comment"
+    " time_minimum threads_per_core tres_bind tres_freq user_id user_name maximum_switch_wait_time"
     " wckey current_working_directory power/* show_flags mcs_label argv container_label": "",
 }
 _LISTS = {
@@ -355,7 +358,7 @@ def job_values(told: Mapping[str, Any]) -> dict[str, str]:
     asked = dict(pair.partition("=")[::2] for pair in values.pop("reqtres", "").split(","))
     least = asked.get("node", least)
     values["numnodes"] = f"{least}-{most}" if most not in ("", "0") else least
-    for key in (*JOB_KEYS.reported, "socks/node", "mincpusnode"):
+    for key in (*JOB_KEYS.reported, "socks/node", "mincpusnode", "timelimit"):
         if values.get(key) in _UNSET:
             del values[key]
     if "arraytaskstring" in values:
@@ -365,7 +368,6 @@ def job_values(told: Mapping[str, Any]) -> dict[str, str]:
     if values.get("hetjobid") == "0":
         values.pop("hetjoboffset", None)
         del values["hetjobid"]
-    values["jobstate"] = values.get("jobstate", "").split(",")[0]
     # ``none``: nobody else may have the nodes (JOB_SHARED of Slurm's data parsers).
     share = values.pop("oversubscribe", "").upper()
     told_as = {"NONE": "EXCLUSIVE", "": "OK", "0": "EXCLUSIVE"}

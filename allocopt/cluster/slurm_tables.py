@@ -11,7 +11,7 @@ from pathlib import Path
 
 from allocopt.cluster.conf_lines import ConfLine
 from allocopt.cluster.hostlist import HostlistExpander
-from allocopt.cluster.slurm_jobs import PrintedId
+from allocopt.cluster.slurm_jobs import RUNNING, PrintedId
 from allocopt.files.faults import bad_file, shown
 
 NODE_COLUMNS = {
@@ -56,6 +56,8 @@ JOB_COLUMNS = {
     "PARTITION": "partition",
     "REASON": "reason",
     "NODELIST(REASON)": "reason",
+    "NODELIST": "nodelist",
+    "TIME_LIMIT": "timelimit",
     "FEATURES": "features",
     "DEPENDENCY": "dependency",
     "RESERVATION": "reservation",
@@ -77,8 +79,8 @@ JOB_COLUMNS = {
     "REQ_SWITCH": "switches",
     "EXCLUSIVE": "exclusive",
     **dict.fromkeys(
-        "NAME USER UID GROUP ACCOUNT QOS TIME TIME_LIMIT TIME_LEFT TIME_MIN TIME_USED PRIORITY START_TIME SUBMIT_TIME"
-        " END_TIME ELIGIBLE_TIME ACCRUE_TIME PENDING_TIME LAST_SCHED_EVAL DEADLINE NODELIST SCHEDNODES EXEC_HOST"
+        "NAME USER UID GROUP ACCOUNT QOS TIME TIME_LEFT TIME_MIN TIME_USED PRIORITY START_TIME SUBMIT_TIME"
+        " END_TIME ELIGIBLE_TIME ACCRUE_TIME PENDING_TIME LAST_SCHED_EVAL DEADLINE SCHEDNODES EXEC_HOST"
         " ALLOC_NODES ALLOC_SID BATCH_FLAG BATCH_HOST CLUSTER CLUSTER_FEATURES COMMAND COMMENT ADMIN_COMMENT"
         " SYSTEM_COMMENT CPUS NUM_CPUS MIN_CPUS MAX_CPUS TASKS NTASKS CPUS_PER_TASK THREADS_PER_CORE S:C:T"
         " NTASKS_PER_NODE NTASKS_PER_CORE NTASKS_PER_SOCKET NTASKS_PER_BOARD SOCKETS_PER_NODE CORES_PER_SOCKET"
@@ -195,7 +197,7 @@ def titles_of(text: str) -> frozenset[str]:
 def is_sinfo(text: str) -> bool:
     """Whether a text is a table of ``sinfo``: nodes and states, or nodes and reasons."""
     titles = titles_of(text)
-    names = bool({"NODELIST", "HOSTNAMES"} & titles)
+    names = bool({"NODELIST", "HOSTNAMES"} & titles) and not is_squeue(text)
     return names and bool({"STATE", "STATECOMPLETE"} & titles or titles >= {"REASON", "TIMESTAMP"})
 
 
@@ -266,11 +268,14 @@ def _plain_row(values: dict[str, str]) -> dict[str, str]:
     return values
 
 
-_STATES = {"PD": "PENDING", "R": "RUNNING", "CG": "COMPLETING", "CF": "CONFIGURING", "S": "SUSPENDED", "ST": "STOPPED",
-           "RS": "RESIZING", "SO": "STAGE_OUT"}  # fmt: skip
+_STATES = {
+    "PD": "PENDING", "R": "RUNNING", "CG": "COMPLETING", "CF": "CONFIGURING", "S": "SUSPENDED", "ST": "STOPPED",
+    "RS": "RESIZING", "SO": "STAGE_OUT", "SI": "SIGNALING", "RH": "REQUEUE_HOLD", "RF": "REQUEUE_FED",
+    "RQ": "REQUEUED", "RD": "RESV_DEL_HOLD", "SE": "SPECIAL_EXIT", "RV": "REVOKED",
+}  # fmt: skip
 _WIDTH = 9  # to which squeue cuts names of partitions by default
 _TITLES = "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)"
-_DEFAULT_ROW = re.compile(r"\s*\d\S*\s+\S+\s+.*\s(?:PD|R|CG|CF|S|ST|RS|SO)\s+[\d:-]+\s+\d+K?(?:-\d+K?)?(?:\s.*)?")
+_DEFAULT_ROW = re.compile(r"\s*\d\S*\s+\S+\s+.*\s(?:[A-Z]{1,3})\s+[\d:-]+\s+\d+K?(?:-\d+K?)?(?:\s.*)?")
 
 
 def with_titles(text: str) -> str:
@@ -292,6 +297,8 @@ def squeue_records(path: Path, text: str) -> Iterator[tuple[ConfLine, str]]:
             if key := JOB_COLUMNS.get(title, title.lower()):
                 values[key] = cell
         values["jobstate"] = _STATES.get(values["jobstate"], values["jobstate"])
+        if values["jobstate"] in RUNNING and "NODELIST(REASON)" in row:
+            values.setdefault("nodelist", row["NODELIST(REASON)"])
         if "NODELIST(REASON)" in row and "REASON" in row:
             values["reason"] = row["REASON"]
         if len(values.get("partition", "")) >= _WIDTH:

@@ -25,7 +25,7 @@ from allocopt.cluster.conf_lines import ConfLine
 from allocopt.cluster.hostlist import HostlistExpander, expand_hostlist
 from allocopt.cluster.request import Request
 from allocopt.cluster.slurm_conf import conf_lines, slurm_cluster
-from allocopt.cluster.slurm_jobs import MAY_START, RUNNING, TASK_LIMIT, array_tasks, job_request
+from allocopt.cluster.slurm_jobs import MAY_START, RUNNING, TASK_LIMIT, array_tasks, job_request, job_state
 from allocopt.cluster.slurm_records import job_values, unwrapped
 from allocopt.cluster.topology_conf import slurm_topology
 from allocopt.cluster.unserved import unmodelled
@@ -411,7 +411,7 @@ def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
         str(told.get("qos") or ""),
         str(told.get("comment") or ""),
         str(told.get("admin_comment") or ""),
-        _state(told["job_state"]),
+        job_state([told["job_state"]] if isinstance(told["job_state"], str) else told["job_state"]),
         str(told.get("state_reason") or "None"),
         int(_number(told.get("priority")) or 0),
         60.0 * limit if limit is not None else np.inf,
@@ -425,15 +425,6 @@ def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
         dict(_allocated(told)),
         str(told.get("name") or ""),
     )
-
-
-def _state(told: str | Sequence[str]) -> str:
-    """Return the one word of a job's state that says whether it has its nodes, as versions before 23.11 do.
-
-    Newer ones list a state and its flags: a job that leaves its nodes is ``COMPLETED`` and ``COMPLETING``.
-    """
-    words = [told] if isinstance(told, str) else list(told)
-    return next((word for word in reversed(words) if word in RUNNING), words[0])
 
 
 def _number(told: Any) -> float | None:

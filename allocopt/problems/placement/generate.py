@@ -1,5 +1,6 @@
 """Placement problems of a cluster as it is now, and synthetic ones with jobs as a university's cluster has them."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from allocopt.cluster.hostlist import fold_hostlist
 from allocopt.cluster.options import FatTreeOptions, HopCost
 from allocopt.cluster.request import ClusterRequest, Request
 from allocopt.cluster.slurm_jobs import QueuedJob
-from allocopt.cluster.unserved import UnservedError, brief, counted
+from allocopt.cluster.unserved import UnservedError, brief, counted, over_time
 from allocopt.errors import UsageError
 from allocopt.problems.placement.problem import PlacementJob, PlacementProblem
 from allocopt.problems.topology import Job, TopologyProblem
@@ -96,13 +97,14 @@ def snapshot(
     if cluster.topology.is_beside:
         raise UsageError("jobs get nodes side by side in the cluster's rings or toruses, which a window cannot say")
     requests, remarks = _in_reservations(cluster, jobs)
+    requests, late = _within_time(cluster, jobs, requests)
     made: dict[Request, ClusterRequest | UnservedError] = {}
     for request in dict.fromkeys(requests.values()):
         try:
             made[request] = request.on(cluster)
         except UnservedError as error:
             made[request] = _true_reason(request, cluster, error)
-    of_job = {job: made[asked] for job, asked in requests.items()}
+    of_job = {job: made[asked] for job, asked in requests.items()} | late
     fitting = {job: one for job, one in of_job.items() if not isinstance(one, UnservedError)}
     reasons = counted(one.reason for one in of_job.values() if isinstance(one, UnservedError))
     remarks += [f"jobs left out, {reason}: {jobs_out}" for reason, jobs_out in reasons]
@@ -172,6 +174,27 @@ def _in_reservations(cluster: Cluster, jobs: Sequence[QueuedJob]) -> tuple[dict[
     told = ", ".join(f"{brief(name)} {count}" for name, count in sorted(missing.items()))
     fault = f"jobs of reservations that are not given, left out: {missing.total()} ({told})"
     return requests, [fault] if missing else []
+
+
+def _within_time(
+    cluster: Cluster, jobs: Sequence[QueuedJob], requests: Mapping[str, Request]
+) -> tuple[dict[str, Request], dict[str, UnservedError]]:
+    """Return requests, by id, in those of their partitions that allow so much time, and errors of the other jobs."""
+    found: dict[str, Request] = {}
+    late: dict[str, UnservedError] = {}
+    most_s = {one.name: one.most_seconds for one in cluster.partitions if one.most_seconds is not None}
+    limits = {job.id: job.limit_s for job in jobs}
+    for job, request in requests.items():
+        asked_s = limits[job]
+        default = cluster.partition(None)
+        named = request.partition or (default.name if default else "")
+        names = [name.strip() for name in named.split(",")]
+        allowed = [name for name in names if asked_s is None or asked_s <= most_s.get(name, math.inf)]
+        if not allowed and asked_s is not None:
+            late[job] = over_time(asked_s, most_s[names[0]], names[0])
+        else:
+            found[job] = request if len(allowed) == len(names) else replace(request, partition=",".join(allowed))
+    return found, late
 
 
 def _nodes_of(cluster: Cluster, own: Reservation | None) -> tuple[str, str]:

@@ -40,6 +40,7 @@ BASIC: dict[str, Any] = {
     "max_nodes": {"set": True, "infinite": False, "number": 1},
     "tasks": {"set": True, "infinite": False, "number": 4},
     "partition": "main",
+    "time_limit": {"set": True, "infinite": False, "number": 60},
 }
 
 

@@ -1,0 +1,143 @@
+"""Jobs of a queue that have nodes, jobs that a state or a limit of time keeps from starting."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allocopt.cluster.queue_files import read_queue
+from allocopt.cluster.reading import read_cluster
+from allocopt.cluster.slurm_jobs import Queue, RunningJob, job_state, startable, with_running
+from allocopt.problems.placement.generate import snapshot
+
+CONF = (
+    "SelectTypeParameters=CR_Core_Memory\nNodeName=h[1-5] Sockets=1 CoresPerSocket=8 ThreadsPerCore=2"
+    " RealMemory=32000 Gres=gpu:l40:2\n"
+    "PartitionName=day Nodes=ALL Default=YES MaxTime=1-00:00:00\nPartitionName=hour Nodes=ALL MaxTime=60\n"
+)
+
+
+def record(job: int, state: str, nodes: str = "", tres: str = "", *, limit: str = "00:30:00", part: str = "day") -> str:
+    return (
+        f"JobId={job} JobName=j\n   JobState={state} Reason=None Dependency=(null)\n   TimeLimit={limit}\n"
+        f"   Partition={part}\n   NodeList={nodes}\n   NumNodes=1-1 NumCPUs=4 NumTasks=4 CPUs/Task=1\n"
+        f"   TRES={tres}\n\n"
+    )
+
+
+def queue(folder: Path, text: str, name: str = "queue.txt") -> Queue:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return read_queue(path)
+
+
+def free_of(folder: Path, found: Queue) -> tuple[dict[str, list[int]], list[str]]:
+    path = folder / "slurm.conf"
+    path.write_text(CONF, encoding="utf-8")
+    cluster, remarks = with_running(read_cluster([path]), found.running)
+    return {node.name: row[:3].tolist() for node, row in zip(cluster.nodes, cluster.free, strict=True)}, remarks
+
+
+def test_a_running_job_on_one_node_leaves_what_it_does_not_have(tmp_path: Path) -> None:
+    text = record(1, "RUNNING", "h2", "cpu=4,mem=8G,node=1,billing=4,gres/gpu=1,gres/gpu:l40=1")
+    free, remarks = free_of(tmp_path, queue(tmp_path, text + record(2, "RUNNING", "h2", "cpu=2,mem=500M,node=1")))
+    assert free["h2"] == [5000, 32000 - 8192 - 500, 1000]
+    assert free["h1"] == [8000, 32000, 2000]
+    assert remarks == ["nodes in use by jobs of the queue, which the cluster's files give as idle: 1"]
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "SIGNALING"])
+def test_nodes_of_a_job_that_runs_on_several_are_full(tmp_path: Path, state: str) -> None:
+    free, remarks = free_of(tmp_path, queue(tmp_path, record(1, state, "h[1,3]", "cpu=6,node=2")))
+    assert [name for name, left in free.items() if left == [0, 0, 0]] == ["h1", "h3"]
+    assert remarks[0].endswith(": 2; 2 as full, what the jobs have of each is not given")
+
+
+def test_a_node_that_is_being_left_is_full(tmp_path: Path) -> None:
+    free, _ = free_of(tmp_path, queue(tmp_path, record(1, "COMPLETING", "h1", "cpu=2,node=1")))
+    assert free["h1"] == [0, 0, 0]
+
+
+def test_running_jobs_are_read_alike_from_every_form(tmp_path: Path) -> None:
+    answer = {"jobs": [{"job_id": 1, "job_state": ["RUNNING"], "nodes": "h[4-5]"}], "meta": {}}
+    table = "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n1 day a u R 1:00 2 h[4-5]\n"
+    parted = "JOBID|STATE|NODES|NODELIST|REASON\n1|RUNNING|2|h[4-5]|None\n"
+    bare = "1 day a u R 1:00 2 h[4-5]\n"
+    for number, text in enumerate((json.dumps(answer), table, parted, bare, record(1, "RUNNING", "h[4-5]"))):
+        assert queue(tmp_path, text, f"q{number}").running == (RunningJob(("h4", "h5")),)
+
+
+def test_a_running_job_without_nodes_is_counted(tmp_path: Path) -> None:
+    found = queue(tmp_path, "JOBID|STATE|NODES\n1|RUNNING|2\n2|PENDING|1\n")
+    assert free_of(tmp_path, found)[1] == ["jobs that run, whose nodes are not given: 1"]
+
+
+def test_what_the_files_give_as_in_use_stays(tmp_path: Path) -> None:
+    path = tmp_path / "nodes.txt"
+    path.write_text("NodeName=h1 CPUAlloc=3 CPUTot=8 RealMemory=9000 AllocMem=100\n   State=MIXED\n", encoding="utf-8")
+    cluster = read_cluster([path])
+    assert with_running(cluster, [RunningJob(("h1",))]) == (cluster, [])
+
+
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [
+        (["PENDING"], "PENDING"),
+        (["PENDING", "REQUEUED"], "PENDING"),
+        (["PENDING", "REQUEUE_HOLD"], "REQUEUE_HOLD"),
+        (["PENDING", "SPECIAL_EXIT"], "SPECIAL_EXIT"),
+        (["CANCELLED", "COMPLETING"], "COMPLETING"),
+        (["RUNNING", "CONFIGURING"], "CONFIGURING"),
+        (["COMPLETED"], "COMPLETED"),
+        (["REQUEUED"], "REQUEUED"),
+    ],
+)
+def test_flags_of_a_state_say_whether_a_job_has_nodes_or_may_start(words: list[str], state: str) -> None:
+    assert job_state(words) == state
+
+
+def test_a_job_that_is_held_after_its_run_may_not_start(tmp_path: Path) -> None:
+    told: dict[str, Any] = {"job_id": 3, "job_state": ["PENDING", "REQUEUE_HOLD"], "state_reason": "None"}
+    table = "JOBID ST NODES REASON\n3 RH 1 None\n"
+    for number, text in enumerate((json.dumps({"jobs": [told]}), table, record(3, "REQUEUE_HOLD"))):
+        found, remarks = startable(queue(tmp_path, text, f"q{number}").jobs)
+        assert (found, remarks) == ([], ["jobs that may not start now, left out: 1 (REQUEUE_HOLD 1)"])
+
+
+def test_jobs_that_have_ended_are_counted(tmp_path: Path) -> None:
+    text = record(1, "PENDING") + record(2, "COMPLETED") + record(3, "TIMEOUT") + record(4, "COMPLETED")
+    found = queue(tmp_path, text)
+    assert found.remarks == ("jobs that neither wait nor run, left out: 3 (COMPLETED 2, TIMEOUT 1)",)
+
+
+@pytest.mark.parametrize(
+    ("limit", "partition", "is_placed"),
+    [
+        ("01:00:00", "hour", True),
+        ("01:00:01", "hour", False),
+        ("UNLIMITED", "hour", False),
+        ("Partition_Limit", "hour", True),
+        ("01:00:01", "hour,day", True),
+        ("2-00:00:00", "hour,day", False),
+        ("2-00:00:00", "(null)", False),
+    ],
+)
+def test_a_job_longer_than_its_partition_allows_is_left_out(
+    tmp_path: Path, limit: str, partition: str, is_placed: bool
+) -> None:
+    path = tmp_path / "slurm.conf"
+    path.write_text(CONF, encoding="utf-8")
+    text = record(1, "PENDING", limit=limit, part=partition) + record(2, "PENDING")
+    cluster = read_cluster([path])
+    problem, remarks = snapshot(cluster, queue(tmp_path, text).jobs, cluster.free, 1000.0, "q")
+    assert ("1" in [job.id for job in problem.jobs]) == is_placed
+    assert any("over the time limit of partition" in remark for remark in remarks) != is_placed
+
+
+def test_a_time_limit_of_json_counts_in_minutes(tmp_path: Path) -> None:
+    told = {"job_id": 1, "job_state": "PENDING", "time_limit": {"set": True, "infinite": False, "number": 90}}
+    (one,) = queue(tmp_path, json.dumps({"jobs": [told]})).jobs
+    assert one.limit_s == 5400
+    (one,) = queue(tmp_path, json.dumps({"jobs": [{**told, "time_limit": 4294967295}]})).jobs
+    assert one.limit_s is None
