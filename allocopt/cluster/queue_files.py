@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from allocopt.cluster.foreign import foreign_object, foreign_text
 from allocopt.cluster.objects import object_in_words
 from allocopt.cluster.slurm_jobs import ListedJobs, Queue, queue_of, table_request
 from allocopt.cluster.slurm_records import json_jobs, printed_jobs
@@ -43,7 +44,9 @@ def read_queue(path: Path) -> Queue:
 
 
 def _check_is_queue(text: str, path: Path) -> None:
-    """Raise `BadFileError` for a description of a cluster."""
+    """Raise `BadFileError` for a description of a cluster, and for what other programs print."""
+    if (told := foreign_text(text)) is not None:
+        raise bad_file(path, f"{told}; {_RIGHT}")
     if is_sinfo(text) or re.match(r"\s*(NodeName|PartitionName|ReservationName|SwitchName)=", text):
         raise bad_file(path, f"describes a cluster and no jobs: give it with --cluster; {_RIGHT}")
 
@@ -57,6 +60,8 @@ def add_listed(listed: ListedJobs, text: str, where: str, refusal: type[Allocopt
 
 
 def _answered(obj: object, path: Path) -> Queue:
+    if (told := foreign_object(obj)) is not None:
+        raise bad_file(path, f"{told}; {_RIGHT}")
     if not isinstance(obj, dict):
         raise bad_file(path, f"is {shown(obj)}, holds no list of jobs; {_RIGHT}")
     if (told := object_in_words(obj)) is not None:

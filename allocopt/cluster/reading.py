@@ -9,6 +9,7 @@ from pathlib import Path
 from allocopt.cluster.affiliations import Affiliations
 from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.conf_lines import ConfLine
+from allocopt.cluster.foreign import foreign_object, foreign_text
 from allocopt.cluster.hostlist import HostlistExpander
 from allocopt.cluster.named import NamedTree
 from allocopt.errors import UsageError
@@ -19,6 +20,7 @@ from allocopt.files.writing import write_text
 ALONE = "no node resources given; each job gets its nodes exclusively"
 NO_RESERVATIONS = "No reservations in the system"
 """What ``scontrol show reservation`` prints if there are none."""
+_READ = "a cluster is what Slurm, Kubernetes or Flux prints of it, or a table of nodes in .csv"
 _NODES = re.compile(
     r"^\s*(NodeName|PartitionName|ReservationName|NodeSet|Name|AutoDetect|SelectType\w*|DownNodes)\s*=",
     re.MULTILINE | re.IGNORECASE,
@@ -158,6 +160,8 @@ class _Parts:
     def _add_object(self, obj: object, source: Path, name: str | None, *, is_json: bool) -> None:
         from allocopt.cluster.objects import System, check_is_cluster, system_of
 
+        if (told := foreign_object(obj)) is not None:
+            raise bad_file(source, f"{told}; {_READ}")
         if isinstance(obj, dict):
             check_is_cluster(obj, source)
             match system_of(obj):
@@ -186,6 +190,8 @@ class _Parts:
             return
         if text.strip() == NO_RESERVATIONS:
             return
+        if (told := foreign_text(text)) is not None:
+            raise bad_file(source, f"{told}; {_READ}")
         if not _SWITCHES.search(text):
             from allocopt.cluster.objects import JOBS
             from allocopt.cluster.slurm_conf import conf_lines

@@ -233,6 +233,8 @@ _JOB_JSON = {
     "tres_alloc_str": "alloctres",
     "nodes": "nodelist",
     "time_limit": "timelimit",
+    "priority": "priority",
+    "hold": "hold",
     "account accrue_time admin_comment allocating_node association_id batch_features batch_flag batch_host flags"
     " burst_buffer_state cluster cluster_features command comment container container_id container_type"
     " cores_per_socket billable_tres billable_tres/* cpu_frequency_minimum cpu_frequency_maximum"
@@ -241,7 +243,7 @@ _JOB_JSON = {
     " failed_node federation_origin federation_siblings_active federation_siblings_viable gres_detail group_id"
     " group_name het_job_id_set job_resources job_resources/* job_resrcs/* job_size_str last_sched_evaluation"
     " licenses_allocated mail_type mail_user max_cpus mcs_label memory_update_delay memory_update_margin name"
-    " nice tasks_per_core tasks_per_board cpus preempt_time preemptable_time pre_sus_time hold priority"
+    " nice tasks_per_core tasks_per_board cpus preempt_time preemptable_time pre_sus_time"
     " priority_by_partition profile qos reboot requeue resize_time restart_cnt scheduled_nodes selinux_context step_id"
     " step_id/* sockets_per_board start_time state_description standard_input standard_output standard_error"
     " stdin_expanded stdout_expanded stderr_expanded submit_time submit_line suspend_time system_comment"
@@ -260,10 +262,25 @@ An empty key is for paths, separated by spaces, that do not affect which jobs fi
 paths are those of Slurm's data parsers up to version 0.0.45 (26.05).
 """
 
+_MARKS = {
+    "nodes": frozenset(("real_memory", "alloc_cpus", "slurmd_version", "gres_used", "tres_used")),
+    "partitions": frozenset(("minimums", "maximums", "node_sets", "partition")),
+    "reservations": frozenset(("node_list", "purge_completed", "core_count")),
+    "sinfo": frozenset(("cpus", "memory", "gres")),
+}
+"""Keys of the entries of these lists that other programs do not print."""
+
 
 def is_json_answer(obj: Mapping[str, Any]) -> bool:
-    """Whether an object is an answer of ``scontrol`` or ``sinfo`` with nodes, partitions or reservations."""
-    return any(isinstance(obj.get(name), list) for name in _LISTS) and bool({"meta", "errors", "warnings"} & set(obj))
+    """Whether an object is an answer of ``scontrol`` or ``sinfo`` with nodes, partitions or reservations.
+
+    Sites keep a list of it and drop the rest; its entries are then known by keys that no other program prints.
+    """
+    lists = {name: obj[name] for name in _LISTS if isinstance(obj.get(name), list)}
+    if lists and {"meta", "errors", "warnings"} & set(obj):
+        return True
+    firsts = ((name, entries[0]) for name, entries in lists.items() if entries)
+    return any(isinstance(first, dict) and bool(_MARKS[name] & first.keys()) for name, first in firsts)
 
 
 def json_records(path: Path, obj: Mapping[str, Any], expander: HostlistExpander) -> Iterator[ConfLine]:
