@@ -129,6 +129,7 @@ class _PodSpec(FileModel, extra="ignore"):
     initial: Annotated[list[_Container] | None, Field(validation_alias="initContainers")] = None
     overhead: dict[str, str | int] | None = None
     resources: _Resources | None = None
+    claims: Annotated[list[dict[str, Any]] | None, Field(validation_alias="resourceClaims")] = None
 
 
 class _Pod(FileModel, extra="ignore"):
@@ -216,8 +217,8 @@ class _Objects:
         What running pods occupy, by node; ``daemons`` is for pods of DaemonSets and of the node itself.
     others
         Number of other objects by kind.
-    pending
-        Number of pods without a node.
+    pending, claiming
+        Number of pods without a node, and of those on a node that have devices by claims (DRA).
     """
 
     nodes: list[_Node] = field(default_factory=list)
@@ -227,6 +228,7 @@ class _Objects:
     daemons: dict[str, Counter[str]] = field(default_factory=dict)
     others: Counter[str] = field(default_factory=Counter)
     pending: int = 0
+    claiming: int = 0
 
     @classmethod
     def of(cls, objects: Sequence[tuple[Path, Mapping[str, Any]]]) -> "_Objects":
@@ -252,6 +254,7 @@ class _Objects:
         if pod.spec.node is None:
             self.pending += 1
             return
+        self.claiming += bool(pod.spec.claims)
         read = partial(_amounts, f"{path}: pod {pod.metadata.name!r}")
         # These pods never end, so no job waits for their resources.
         is_daemon = any(owner.kind in ("DaemonSet", "Node") for owner in pod.metadata.owners or ())
@@ -415,6 +418,7 @@ def _remarks(nodes: Sequence[_Node], objects: _Objects) -> list[str]:
         ),
         ("unknown keys of spec of nodes, ignored", [f"{shown(key)} {count}" for key, count in spec.items()]),
         ("objects other than nodes and pods, ignored", [f"{kind} {count}" for kind, count in objects.others.items()]),
+        ("pods with resource claims, whose devices count as free", [str(objects.claiming)] if objects.claiming else []),
         ("pending pods, not added to the jobs", [str(objects.pending)] if objects.pending else []),
         ("nodes reduced by what their DaemonSets request", [str(len(objects.daemons))] if objects.daemons else []),
     )

@@ -281,7 +281,9 @@ def _set_gpu_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine]) -> l
     for line in gres:
         report.add("", line.values)
         kind = line.values.get("type", "")
-        if line.values.get(GRES, "").lower() == "gpu" and kind:
+        # Which GPUs a line without a type, a file or a number has is found out by AutoDetect.
+        is_counted = kind or {"count", "file"} & line.values.keys()
+        if line.values.get(GRES, "").lower() == "gpu" and is_counted:
             told = line.values.get(NODE)
             # All MultipleFiles belong to one device, such as a MIG instance (gres.conf(5)).
             of_nodes[told][kind] += line.whole("count") or len(line.names("file")) or 1

@@ -584,3 +584,25 @@ def test_quantities_of_kubernetes_have_any_form_that_it_accepts(tmp_path: Path, 
             read_cluster([path])
     else:
         assert read_cluster([path]).nodes[0].memory_mib == mib
+
+
+def test_pods_that_have_devices_by_claims_are_counted(tmp_path: Path) -> None:
+    node = {"kind": "Node", "metadata": {"name": "k"}, "status": {"allocatable": {"cpu": "4"}}}
+    claim = {"nodeName": "k", "resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}], "containers": []}
+    pods = [
+        {"kind": "Pod", "metadata": {"name": name}, "spec": claim, "status": {"phase": phase}}
+        for name, phase in (("a", "Running"), ("b", "Succeeded"))
+    ]
+    path = tmp_path / "all.json"
+    path.write_text(json.dumps({"kind": "List", "items": [node, *pods]}), encoding="utf-8")
+    assert "pods with resource claims, whose devices count as free: 1" in read_cluster([path]).remarks
+
+
+@pytest.mark.parametrize("other", ["File=/dev/nvidia[0-2]", "Count=3"])
+def test_gpus_of_no_type_count_beside_those_of_a_type(tmp_path: Path, other: str) -> None:
+    conf, gres = tmp_path / "slurm.conf", tmp_path / "gres.conf"
+    conf.write_text("NodeName=m1 CPUs=8 Gres=gpu:3,gpu:l4:1\n", encoding="utf-8")
+    gres.write_text(f"Name=gpu {other}\nName=gpu Type=l4 File=/dev/nvidia3\n", encoding="utf-8")
+    cluster = read_cluster([conf, gres])
+    assert cluster.nodes[0].gpus == {"": 3, "l4": 1}
+    assert not [remark for remark in cluster.remarks if "differently" in remark]
