@@ -33,6 +33,8 @@ HELD = frozenset(
     ("REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD", "REQUEUE_FED", "REQUEUED", "REVOKED", "LAUNCH_FAILED")
 )
 """States of jobs that wait and may not start."""
+HOLD = "held"
+"""Reason of a job that is held, of priority 0, before Slurm gives its own."""
 TASK_LIMIT = "JobArrayTaskLimit"
 """Reason of array tasks that wait for other tasks of the array."""
 MOST_TASKS = 1_000_000
@@ -293,6 +295,10 @@ def waits_for(line: ConfLine) -> str:
         reason = "Resources"
     if "unfulfilled" in line.values.get("dependency", ""):
         return "Dependency"
+    # Slurm may not have written the reason of a hold yet.
+    is_held = re.fullmatch(r"0(?:\.0*)?", line.values.get("priority", "").strip()) or line.word("hold", "NO") == "YES"
+    if is_held and reason in MAY_START:
+        return HOLD
     if _given(line, "reservation") and reason == IN_RESERVATION:
         return ""
     return "" if reason in MAY_START else reason
@@ -445,8 +451,9 @@ def _limit_s(line: ConfLine) -> float | None:
         return math.inf
     try:
         return duration_s(text, 60.0) if re.match(r"\d", text, re.ASCII) else None
-    except ValueError as error:
-        raise line.error(f"TimeLimit {error}") from None
+    except ValueError:
+        # Columns cut long ones, and a job whose limit is not known may start.
+        return None
 
 
 _LISTED = re.compile(r"\s*(\S+)\s+(\d{1,18})(?:-(\d{1,18}))?\s*", re.ASCII)

@@ -186,7 +186,8 @@ JOB_KEYS = Keys.of(
     "JobId ArrayJobId ArrayTaskId ArrayTaskThrottle HetJobId HetJobOffset JobState Reason Dependency Partition"
     " ReqNodeList ExcNodeList NumNodes NumTasks CPUs/Task NtasksPerN:B:S:C Socks/Node ReqB:S:C:T MinCPUsNode"
     " MinMemoryCPU MinMemoryNode Features Reservation OverSubscribe Exclusive TresPerJob TresPerNode TresPerSocket"
-    " TresPerTask CpusPerTres MemPerTres Licenses NodeList TimeLimit TRES AllocTRES",
+    " TresPerTask CpusPerTres MemPerTres Licenses NodeList TimeLimit TRES AllocTRES"
+    " Priority Hold",
     {
         "OverSubscribe": "--exclusive=user, mcs or topo",
         "Exclusive": "--exclusive=user, mcs or topo",
@@ -206,7 +207,7 @@ JOB_KEYS = Keys.of(
         "Prefer": "--prefer",
         "GresOneTaskPerSharing": "--gres-flags=one-task-per-sharing",
     },
-    "JobName UserId GroupId MCS_label Priority Nice Account QOS WCKey Requeue Restarts BatchFlag Reboot ExitCode"
+    "JobName UserId GroupId MCS_label Nice Account QOS WCKey Requeue Restarts BatchFlag Reboot ExitCode"
     " DerivedExitCode RunTime TimeMin SubmitTime EligibleTime AccrueTime ResizeTime StartTime EndTime"
     " Deadline"
     " PreemptEligibleTime PreemptTime SuspendTime SecsPreSuspend LastSchedEval Scheduler AllocNode:Sid BatchFeatures"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from allocopt.cluster.conf_lines import ConfLine
 from allocopt.cluster.hostlist import HostlistExpander
-from allocopt.cluster.slurm_jobs import RUNNING, PrintedId
+from allocopt.cluster.slurm_jobs import HELD, RUNNING, PrintedId
 from allocopt.files.faults import bad_file, shown
 
 NODE_COLUMNS = {
@@ -58,6 +58,7 @@ JOB_COLUMNS = {
     "NODELIST(REASON)": "reason",
     "NODELIST": "nodelist",
     "TIME_LIMIT": "timelimit",
+    "PRIORITY": "priority",
     "FEATURES": "features",
     "DEPENDENCY": "dependency",
     "RESERVATION": "reservation",
@@ -79,7 +80,7 @@ JOB_COLUMNS = {
     "REQ_SWITCH": "switches",
     "EXCLUSIVE": "exclusive",
     **dict.fromkeys(
-        "NAME USER UID GROUP ACCOUNT QOS TIME TIME_LEFT TIME_MIN TIME_USED PRIORITY START_TIME SUBMIT_TIME"
+        "NAME USER UID GROUP ACCOUNT QOS TIME TIME_LEFT TIME_MIN TIME_USED START_TIME SUBMIT_TIME"
         " END_TIME ELIGIBLE_TIME ACCRUE_TIME PENDING_TIME LAST_SCHED_EVAL DEADLINE SCHEDNODES EXEC_HOST"
         " ALLOC_NODES ALLOC_SID BATCH_FLAG BATCH_HOST CLUSTER CLUSTER_FEATURES COMMAND COMMENT ADMIN_COMMENT"
         " SYSTEM_COMMENT CPUS NUM_CPUS MIN_CPUS MAX_CPUS TASKS NTASKS CPUS_PER_TASK THREADS_PER_CORE S:C:T"
@@ -273,9 +274,17 @@ _STATES = {
     "RS": "RESIZING", "SO": "STAGE_OUT", "SI": "SIGNALING", "RH": "REQUEUE_HOLD", "RF": "REQUEUE_FED",
     "RQ": "REQUEUED", "RD": "RESV_DEL_HOLD", "SE": "SPECIAL_EXIT", "RV": "REVOKED",
 }  # fmt: skip
+_CUT_STATE = 8  # letters of a state that squeue --long prints
 _WIDTH = 9  # to which squeue cuts names of partitions by default
 _TITLES = "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)"
 _DEFAULT_ROW = re.compile(r"\s*\d\S*\s+\S+\s+.*\s(?:[A-Z]{1,3})\s+[\d:-]+\s+\d+K?(?:-\d+K?)?(?:\s.*)?")
+
+
+def _whole_state(word: str) -> str:
+    # Two letters, or a state that may be cut: COMPLETI.
+    if len(word) == _CUT_STATE:
+        return next((state for state in sorted(RUNNING | HELD) if state.startswith(word)), word)
+    return _STATES.get(word, word)
 
 
 def with_titles(text: str) -> str:
@@ -296,7 +305,7 @@ def squeue_records(path: Path, text: str) -> Iterator[tuple[ConfLine, str]]:
         for title, cell in row.items():
             if key := JOB_COLUMNS.get(title, title.lower()):
                 values[key] = cell
-        values["jobstate"] = _STATES.get(values["jobstate"], values["jobstate"])
+        values["jobstate"] = _whole_state(values["jobstate"])
         if values["jobstate"] in RUNNING and "NODELIST(REASON)" in row:
             values.setdefault("nodelist", row["NODELIST(REASON)"])
         if "NODELIST(REASON)" in row and "REASON" in row:

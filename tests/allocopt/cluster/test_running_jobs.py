@@ -141,3 +141,40 @@ def test_a_time_limit_of_json_counts_in_minutes(tmp_path: Path) -> None:
     assert one.limit_s == 5400
     (one,) = queue(tmp_path, json.dumps({"jobs": [{**told, "time_limit": 4294967295}]})).jobs
     assert one.limit_s is None
+
+
+def test_a_long_table_cuts_states_and_limits_but_not_their_meaning(tmp_path: Path) -> None:
+    text = (
+        "Fri May 02 10:00:00 2025\n"
+        "             JOBID PARTITION     NAME     USER    STATE       TIME TIME_LIMI  NODES NODELIST(REASON)\n"
+        "                 1       day        a      ann  PENDING       0:00 14-00:00:      1 (Priority)\n"
+        "                 2       day        b      ann COMPLETI       9:00 1-00:00:0      1 h5\n"
+        "                 3       day        b      ann SUSPENDE       9:00   2:00:00      1 h4\n"
+    )
+    found = queue(tmp_path, text)
+    assert [(job.id, job.limit_s) for job in found.jobs] == [("1", None)]
+    assert found.running == (RunningJob(("h5",)), RunningJob(("h4",)))
+
+
+@pytest.mark.parametrize("told", [{"hold": True}, {"priority": {"set": True, "infinite": False, "number": 0}}])
+def test_a_held_job_of_json_may_not_start_whatever_its_reason(tmp_path: Path, told: dict[str, Any]) -> None:
+    job = {"job_id": 3, "job_state": ["PENDING"], "state_reason": "Priority", "priority": 9, "hold": False}
+    assert startable(queue(tmp_path, json.dumps({"jobs": [job]})).jobs)[1] == []
+    found = queue(tmp_path, json.dumps({"jobs": [job | told]}))
+    assert startable(found.jobs) == ([], ["jobs that may not start now, left out: 1 (held 1)"])
+
+
+@pytest.mark.parametrize(("priority", "is_held"), [("0", True), ("0.00000000000000", True), ("0.00000000023", False)])
+def test_a_job_of_priority_zero_is_held(tmp_path: Path, priority: str, is_held: bool) -> None:
+    for number, text in enumerate(
+        (
+            record(1, "PENDING").replace("TimeLimit", f"Priority={priority} Nice=0\n   TimeLimit"),
+            f"JOBID|ST|NODES|PRIORITY|REASON\n1|PD|1|{priority}|None\n",
+        )
+    ):
+        assert bool(startable(queue(tmp_path, text, f"q{number}").jobs)[1]) == is_held
+
+
+def test_a_job_of_priority_zero_keeps_the_reason_of_slurm(tmp_path: Path) -> None:
+    found = queue(tmp_path, "JOBID|ST|NODES|PRIORITY|REASON\n1|PD|1|0|JobHeldAdmin\n")
+    assert startable(found.jobs)[1] == ["jobs that may not start now, left out: 1 (JobHeldAdmin 1)"]
