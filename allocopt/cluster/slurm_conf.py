@@ -127,6 +127,7 @@ def _reservations(lines: Sequence[ConfLine], nodes: dict[str, ClusterNode]) -> t
     later: list[str] = []
     stateless: list[str] = []
     partial: list[str] = []
+    magnetic: list[str] = []
     for line in (line for line in lines if RESERVATION in line.values):
         name = line.values[RESERVATION]
         if line.word("state", "ACTIVE") != "ACTIVE":
@@ -140,6 +141,8 @@ def _reservations(lines: Sequence[ConfLine], nodes: dict[str, ClusterNode]) -> t
         cores = sum(nodes[node].cores for node in held if node in nodes)
         if 0 < line.whole("corecnt") < cores:
             partial.append(name)
+        if "MAGNETIC" in flags:
+            magnetic.append(name)
         found.append(Reservation(name, held, is_flexible="FLEX" in flags))
         for node in held:
             if node in nodes:
@@ -149,6 +152,7 @@ def _reservations(lines: Sequence[ConfLine], nodes: dict[str, ClusterNode]) -> t
         "that are not active, ignored": later,
         "whose state is not given, taken as active": stateless,
         "of some cores of their nodes, taken as reservations of whole nodes": partial,
+        "that are magnetic, whose nodes go only to jobs that name them": magnetic,
     }
     remarks = [f"reservations {what}: {', '.join(map(printable, names))}" for what, names in told.items() if names]
     return found, remarks

@@ -163,7 +163,12 @@ def _in_reservations(cluster: Cluster, jobs: Sequence[QueuedJob]) -> tuple[dict[
     places = {name: _nodes_of(cluster, known.get(name)) for name in {job.reservation for job in jobs}}
     requests: dict[str, Request] = {}
     missing: Counter[str] = Counter()
+    several = 0
     for job in jobs:
+        # Slurm tries the reservations of such a list one after the other.
+        if "," in job.reservation:
+            several += 1
+            continue
         if job.reservation and job.reservation not in known:
             missing[job.reservation] += 1
             continue
@@ -173,7 +178,8 @@ def _in_reservations(cluster: Cluster, jobs: Sequence[QueuedJob]) -> tuple[dict[
         requests[job.id] = replace(request, excluded=listed) if shut else request
     told = ", ".join(f"{brief(name)} {count}" for name, count in sorted(missing.items()))
     fault = f"jobs of reservations that are not given, left out: {missing.total()} ({told})"
-    return requests, [fault] if missing else []
+    remarks = [f"jobs that name several reservations, which is not modelled, left out: {several}"] if several else []
+    return requests, [*remarks, fault] if missing else remarks
 
 
 def _within_time(

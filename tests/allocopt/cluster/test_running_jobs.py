@@ -178,3 +178,16 @@ def test_a_job_of_priority_zero_is_held(tmp_path: Path, priority: str, is_held: 
 def test_a_job_of_priority_zero_keeps_the_reason_of_slurm(tmp_path: Path) -> None:
     found = queue(tmp_path, "JOBID|ST|NODES|PRIORITY|REASON\n1|PD|1|0|JobHeldAdmin\n")
     assert startable(found.jobs)[1] == ["jobs that may not start now, left out: 1 (JobHeldAdmin 1)"]
+
+
+def test_magnetic_reservations_and_lists_of_reservations_are_reported(tmp_path: Path) -> None:
+    conf, booked = tmp_path / "slurm.conf", tmp_path / "r.txt"
+    conf.write_text(CONF, encoding="utf-8")
+    told = "ReservationName={0} StartTime=now EndTime=later\n   Nodes={1} NodeCnt=1 Flags={2}\n   State=ACTIVE\n\n"
+    booked.write_text(told.format("pull", "h1", "MAGNETIC") + told.format("own", "h2", "SPEC_NODES"), encoding="utf-8")
+    cluster = read_cluster([conf, booked])
+    assert "reservations that are magnetic, whose nodes go only to jobs that name them: pull" in cluster.remarks
+    text = record(1, "PENDING").replace("NumNodes", "Reservation=pull,own\n   NumNodes") + record(2, "PENDING")
+    problem, remarks = snapshot(cluster, queue(tmp_path, text).jobs, cluster.free, 1000.0, "q")
+    assert [job.id for job in problem.jobs] == ["2"]
+    assert remarks == ["jobs that name several reservations, which is not modelled, left out: 1"]
