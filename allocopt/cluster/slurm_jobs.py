@@ -40,7 +40,7 @@ TASK_LIMIT = "JobArrayTaskLimit"
 MOST_TASKS = 1_000_000
 """Largest number of tasks of one array."""
 
-_MEMORY = re.compile(r"(\d{1,12})(?:\.\d+)?([KMGTP]?)", re.ASCII)
+_MEMORY = re.compile(r"(\d{1,12}(?:\.\d+)?)([KMGTP]?)", re.ASCII)
 _STEPS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 _TRES_KEYS = {"trespernode": "node", "tresperjob": "job", "trespertask": "task", "trespersocket": "socket"}
 
@@ -137,7 +137,8 @@ def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[Conf
             waiting.append(replace(line, values=line.values | {"jobstate": state}))
         elif state in RUNNING:
             running.append(_running(line, state))
-            begun.update([line.values["arrayjobid"]] if _given(line, "arrayjobid") else [])
+            if array := _given(line, "arrayjobid"):
+                begun[array] += 1
         else:
             others[brief(state) or "no state"] += 1
     for line in waiting:
@@ -154,7 +155,7 @@ def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[Conf
 
 
 def job_state(words: Sequence[str]) -> str:
-    """Return the one word of a job's state and its flags that says whether it has its nodes, and else may start.
+    """Return the word of a job's state and flags that decides: of a job that has nodes, then of one that is held.
 
     Newer versions list a state and its flags in JSON: a job that leaves its nodes is ``COMPLETED`` and ``COMPLETING``.
     """
@@ -168,13 +169,13 @@ def _running(line: ConfLine, state: str) -> RunningJob:
         nodes = expand_hostlist(_given(line, "nodelist"))
     except HostlistError:
         nodes = []
-    told = line.values.get("alloctres") if _given(line, "alloctres") else line.values.get("tres", "")
-    cpus = int(amount_of(told or "", "cpu"))
+    told = _given(line, "alloctres") or _given(line, "tres")
+    cpus = int(amount_of(told, "cpu"))
     if len(nodes) != 1 or not cpus or state == "COMPLETING":
         return RunningJob(tuple(nodes))
-    match = _MEMORY.fullmatch(dict(pair.partition("=")[::2] for pair in (told or "").split(",")).get("mem", ""))
+    match = _MEMORY.fullmatch(dict(pair.partition("=")[::2] for pair in told.split(",")).get("mem", ""))
     memory = _in_mebibytes(match) if match else 0
-    return RunningJob(tuple(nodes), cpus, memory, demands_of(told or "").gpus)
+    return RunningJob(tuple(nodes), cpus, memory, demands_of(told).gpus)
 
 
 def _range_remarks(jobs: int) -> list[str]:
@@ -441,7 +442,7 @@ def _mebibytes(line: ConfLine, key: str) -> int | None:
 
 
 def _in_mebibytes(match: re.Match[str]) -> int:
-    return round(int(match[1]) * 1024.0 ** ("KMGTP".find(match[2] or "M") - 1))
+    return round(float(match[1]) * 1024.0 ** ("KMGTP".find(match[2] or "M") - 1))
 
 
 def _limit_s(line: ConfLine) -> float | None:

@@ -47,6 +47,14 @@ def test_a_running_job_on_one_node_leaves_what_it_does_not_have(tmp_path: Path) 
     assert remarks == ["nodes in use by jobs of the queue, which the cluster's files give as idle: 1"]
 
 
+def test_fractions_of_memory_count(tmp_path: Path) -> None:
+    running = record(1, "RUNNING", "h2", "cpu=4,mem=15.50G,node=1")
+    asked = record(2, "PENDING").replace("   NodeList", "   MinMemoryNode=1.50G\n   NodeList")
+    found = queue(tmp_path, running + asked)
+    assert free_of(tmp_path, found)[0]["h2"][1] == 32000 - 15872
+    assert found.jobs[0].request.memory_per_node_mib == 1536
+
+
 @pytest.mark.parametrize("state", ["RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "SIGNALING"])
 def test_nodes_of_a_job_that_runs_on_several_are_full(tmp_path: Path, state: str) -> None:
     free, remarks = free_of(tmp_path, queue(tmp_path, record(1, state, "h[1,3]", "cpu=6,node=2")))
