@@ -210,10 +210,11 @@ def _window(
     from allocopt.cluster.hostlist import expand_hostlist
     from allocopt.cluster.slurm_jobs import startable, with_running
     from allocopt.errors import InvalidProblemError, UsageError
+    from allocopt.files.reading import without_compression
     from allocopt.problems.placement.generate import snapshot
 
     waiting = _queued(queue, job or [])
-    named = None if queue is None else Path(queue.name.removesuffix(".gz")).stem
+    named = None if queue is None else Path(without_compression(queue.name)).stem
     for remark in waiting.remarks:
         typer.echo(f"{name or named or '--job'}: {remark}", err=True)
     if not waiting.jobs:
@@ -237,7 +238,7 @@ def _window(
             free[chosen_nodes] = machine.capacity[chosen_nodes]
     except InvalidProblemError as error:
         raise UsageError(f"--idle: {source}: {error.fault}") from None
-    chosen = _file_name(name if name is not None else named or Path(source.name.removesuffix(".gz")).stem)
+    chosen = _file_name(name if name is not None else named or Path(without_compression(source.name)).stem)
     found, remarks = startable(waiting.jobs)
     if not found:
         raise UsageError("; ".join(("no job may start", *remarks)))

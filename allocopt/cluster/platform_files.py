@@ -26,7 +26,7 @@ from allocopt.cluster.multicore import (
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file, memory_faults_named, problem_faults_named, shown
 from allocopt.files.models import FileModel, Text, check_header, validated
-from allocopt.files.reading import parse_json, read_text, read_toml
+from allocopt.files.reading import parse_json, read_text, read_toml, without_compression
 
 _MOST = 1_000_000  # cores of a processor, and nodes of a kind, beyond which a file is refused
 _MOST_SOCKETS = 1_024  # processors of one type in a node of IRMaSim, beyond which a file is refused
@@ -122,7 +122,7 @@ def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
     """
     file, _, chosen = str(path).partition("#")
     source = Path(file)
-    suffix = Path(source.name.removesuffix(".gz")).suffix
+    suffix = Path(without_compression(source.name)).suffix
     if chosen and suffix != ".json":
         raise bad_file(source, f"holds one platform, {shown(chosen)} cannot be chosen")
     if suffix == ".xml":
@@ -357,7 +357,7 @@ def _read_simgrid(path: Path) -> Machine:
         clusters = tuple(_clusters(root, path))
         if not clusters:
             raise bad_file(path, "holds neither a host nor a cluster")
-        return Machine(path.name.removesuffix(".gz").removesuffix(".xml"), clusters)
+        return Machine(without_compression(path.name).removesuffix(".xml"), clusters)
 
 
 def _clusters(root: ElementTree.Element, path: Path) -> Iterator[Cluster]:

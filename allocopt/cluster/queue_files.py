@@ -12,7 +12,7 @@ from allocopt.cluster.slurm_tables import is_sinfo, is_squeue, squeue_records, w
 from allocopt.cluster.topology import LARGEST_CLUSTER
 from allocopt.errors import AllocoptError
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.reading import parse_json, read_text, read_yaml
+from allocopt.files.reading import parse_json, read_text, read_yaml, without_compression
 
 NO_JOBS = "No jobs in the system"
 """What ``scontrol show job`` prints if there are none."""
@@ -21,7 +21,7 @@ _RIGHT = "a queue is what `scontrol show job` or `squeue` prints, also with --js
 
 def read_queue(path: Path) -> Queue:
     """Read the waiting jobs of a file; raise `BadFileError`, which names the place, if it is not a file of jobs."""
-    if path.name.removesuffix(".gz").endswith((".yaml", ".yml")):
+    if without_compression(path.name).endswith((".yaml", ".yml")):
         return _answered(read_yaml(path), path)
     text = read_text(path)
     if text.lstrip()[:1] in ("{", "["):

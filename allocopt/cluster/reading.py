@@ -14,7 +14,7 @@ from allocopt.cluster.hostlist import HostlistExpander
 from allocopt.cluster.named import NamedTree
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file, memory_faults_named, problem_faults_named, shown
-from allocopt.files.reading import parse_json, read_text, read_yaml_documents
+from allocopt.files.reading import parse_json, read_text, read_yaml_documents, without_compression
 from allocopt.files.writing import write_text
 
 ALONE = "no node resources given; each job gets its nodes exclusively"
@@ -125,7 +125,7 @@ class _Parts:
         """Read a file and add its contents."""
         # A pipe can be read only once. A format imports only what it needs: networkx and pydantic load slowly.
         source, name = topology_file(path)
-        suffix = _suffix(source).lower()
+        suffix = Path(without_compression(source.name)).suffix.lower()
         with problem_faults_named(source):
             if self.labels and suffix not in (".json", ".yaml", ".yml"):
                 raise UsageError(f"labels are for nodes of Kubernetes, and {source.name} holds none")
@@ -264,7 +264,7 @@ def topology_file(path: Path | str) -> tuple[Path, str | None]:
     Only YAML files hold several topologies; in other names, and in names of existing files, ``#`` is a plain character.
     """
     file, hash_sign, name = str(path).rpartition("#")
-    is_chosen = hash_sign and file.lower().removesuffix(".gz").endswith((".yaml", ".yml")) and not os.path.exists(path)
+    is_chosen = hash_sign and without_compression(file.lower()).endswith((".yaml", ".yml")) and not os.path.exists(path)
     return (Path(file), name or None) if is_chosen else (Path(path), None)
 
 

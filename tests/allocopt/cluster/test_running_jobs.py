@@ -1,13 +1,17 @@
 """Jobs of a queue that have nodes, jobs that a state or a limit of time keeps from starting."""
 
+import bz2
+import gzip
 import json
+import lzma
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from allocopt.cluster.queue_files import read_queue
-from allocopt.cluster.reading import read_cluster
+from allocopt.cluster.reading import read_cluster, read_topology
 from allocopt.cluster.slurm_jobs import Queue, RunningJob, job_state, startable, with_running
 from allocopt.problems.placement.generate import snapshot
 
@@ -74,6 +78,21 @@ def test_running_jobs_are_read_alike_from_every_form(tmp_path: Path) -> None:
     bare = "1 day a u R 1:00 2 h[4-5]\n"
     for number, text in enumerate((json.dumps(answer), table, parted, bare, record(1, "RUNNING", "h[4-5]"))):
         assert queue(tmp_path, text, f"q{number}").running == (RunningJob(("h4", "h5")),)
+
+
+@pytest.mark.parametrize(
+    ("ending", "compress"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)]
+)
+def test_yaml_of_queues_and_topologies_may_be_compressed(
+    tmp_path: Path, ending: str, compress: Callable[[bytes], bytes]
+) -> None:
+    jobs, tree = tmp_path / f"q.yaml{ending}", tmp_path / f"topology.yaml{ending}"
+    jobs.write_bytes(compress(b"jobs:\n- {job_id: 1, job_state: [PENDING], node_count: 1}\nmeta: {}\n"))
+    tree.write_bytes(
+        compress(b"- {topology: t, cluster_default: true, tree: {switches: [{switch: s, nodes: 'h[1-5]'}]}}\n")
+    )
+    assert [job.id for job in read_queue(jobs).jobs] == ["1"]
+    assert read_topology(tree).tree.size == 5
 
 
 def test_a_running_job_without_nodes_is_counted(tmp_path: Path) -> None:
