@@ -18,7 +18,7 @@ from allocopt.cluster.slurm_keys import JOB_KEYS, KeyReport
 from allocopt.cluster.tres import amount_of, demands_of, licenses_of
 from allocopt.cluster.unserved import brief
 from allocopt.errors import BadFileError
-from allocopt.files.cells import duration_s
+from allocopt.files.cells import duration_s, memory_mib
 from allocopt.files.faults import shown
 
 MAY_START = frozenset(("None", "Resources", "Priority"))
@@ -170,12 +170,13 @@ def _running(line: ConfLine, state: str) -> RunningJob:
     except HostlistError:
         nodes = []
     told = _given(line, "alloctres") or _given(line, "tres")
-    cpus = int(amount_of(told, "cpu"))
-    if len(nodes) != 1 or not cpus or state == "COMPLETING":
-        return RunningJob(tuple(nodes))
-    match = _MEMORY.fullmatch(dict(pair.partition("=")[::2] for pair in told.split(",")).get("mem", ""))
-    memory = _in_mebibytes(match) if match else 0
-    return RunningJob(tuple(nodes), cpus, memory, demands_of(told).gpus)
+    try:
+        cpus = int(amount_of(told, "cpu"))
+        if len(nodes) != 1 or not cpus or state == "COMPLETING":
+            return RunningJob(tuple(nodes))
+        return RunningJob(tuple(nodes), cpus, round(memory_mib(told)[0]), demands_of(told).gpus)
+    except ValueError as error:
+        raise line.error(f"TRES {error}") from None
 
 
 def _range_remarks(jobs: int) -> list[str]:
@@ -438,10 +439,6 @@ def _mebibytes(line: ConfLine, key: str) -> int | None:
     match = _MEMORY.fullmatch(text)
     if match is None:
         raise line.error(f"{key} is {shown(text)}, must be such as 4000M or 16G")
-    return _in_mebibytes(match)
-
-
-def _in_mebibytes(match: re.Match[str]) -> int:
     return round(float(match[1]) * 1024.0 ** ("KMGTP".find(match[2] or "M") - 1))
 
 

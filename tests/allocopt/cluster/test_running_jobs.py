@@ -13,6 +13,7 @@ import pytest
 from allocopt.cluster.queue_files import read_queue
 from allocopt.cluster.reading import read_cluster, read_topology
 from allocopt.cluster.slurm_jobs import Queue, RunningJob, job_state, startable, with_running
+from allocopt.errors import BadFileError
 from allocopt.problems.placement.generate import snapshot
 
 CONF = (
@@ -218,3 +219,15 @@ def test_magnetic_reservations_and_lists_of_reservations_are_reported(tmp_path: 
     problem, remarks = snapshot(cluster, queue(tmp_path, text).jobs, cluster.free, 1000.0, "q")
     assert [job.id for job in problem.jobs] == ["2"]
     assert remarks == ["jobs that name several reservations, which is not modelled, left out: 1"]
+
+
+@pytest.mark.parametrize("tres", ["cpu=x", "cpu=4,mem=abc,node=1", "cpu=4,mem=16Gn", "cpu=4,gres/gpu="])
+def test_what_a_running_job_has_that_cannot_be_read_is_named(tmp_path: Path, tres: str) -> None:
+    with pytest.raises(BadFileError, match=r"queue\.txt: line 1.*TRES .* must be such as"):
+        queue(tmp_path, record(1, "RUNNING", "h1", tres))
+
+
+@pytest.mark.parametrize(("memory", "mib"), [("16G", 16384), ("16g", 16384), ("500M", 500), ("1.5G", 1536)])
+def test_memory_of_a_running_job_is_read_in_every_unit(tmp_path: Path, memory: str, mib: int) -> None:
+    found = queue(tmp_path, record(1, "RUNNING", "h1", f"cpu=4,mem={memory},node=1,billing=4"))
+    assert found.running == (RunningJob(("h1",), 4, mib),)
