@@ -14,7 +14,7 @@ from numba import boolean, float64, from_dtype, int64, types
 from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
-from allocopt.kernels.compiled import helper, inlined
+from allocopt.kernels.compiled import IS_PLAIN, helper, inlined
 
 IntMatrix = Annotated[IntArray, 2]
 FloatMatrix = Annotated[FloatArray, 2]
@@ -38,12 +38,24 @@ class Records(Protocol[Record]):
         """Number of records."""
 
 
+class _PlainRecord(np.record):  # type: ignore[misc]
+    """A record whose fields Python finds by name, as kernels do, whatever numpy's scalars call theirs."""
+
+    def __getattribute__(self, name: str) -> Any:
+        fields = object.__getattribute__(self, "dtype").names
+        return self[name] if name in fields else object.__getattribute__(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+
 @cache
 def record_dtype(record: type) -> np.dtype[np.void]:
     """Return the memory layout of a record."""
     # One object per record: numpy would compare equal dtypes field by field in every call of a kernel.
     fields = get_type_hints(record).items()
-    return np.dtype([(name, np.float64 if kind is float else np.int64) for name, kind in fields])
+    layout = np.dtype([(name, np.float64 if kind is float else np.int64) for name, kind in fields])
+    return np.dtype((_PlainRecord, layout)) if IS_PLAIN else layout
 
 
 def record_type(record: type) -> types.BaseNamedTuple:

@@ -7,10 +7,12 @@ A *question* is a helper that every type of state answers with a helper of its o
 """
 
 from collections.abc import Callable
+from functools import update_wrapper
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, compiler, sigutils
+from numba.core import cgutils, compiler, config, sigutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 from numba.core.pythonapi import PythonAPI
@@ -205,6 +207,42 @@ class _Unlinked:
         pass
 
 
+class _PlainQuestion:
+    """A question whose answers Python runs as they are written."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.answers: dict[type, Callable[..., Any]] = {}
+        update_wrapper(self, function)
+
+    def answer(self, record: type) -> Callable[[Function], Function]:
+        """Make a function the answer of a class of named tuples."""
+
+        def answered(function: Function) -> Function:
+            self.answers[record] = function
+            return function
+
+        return answered
+
+    def __call__(self, state: Any, *arguments: Any) -> Any:
+        return self.answers[type(state)](state, *arguments)
+
+
+def _as_written(function: Function) -> Function:
+    """Return a function that Python runs as it is written, as an entry that is loaded."""
+    entry = cast(Any, function)
+    entry.is_loaded, entry.py_func, entry.load = True, function, lambda: None
+    return function
+
+
+IS_PLAIN = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]
+"""Whether Python runs kernels as they are written, for debuggers and coverage: under ``NUMBA_DISABLE_JIT=1``."""
+
+
+if IS_PLAIN:
+    # Whole numbers of kernels wrap around without a word, as those of random numbers have to.
+    np.seterr(over="ignore")
+
+
 def kernel(signature: Any, *, allocates: bool = False, **options: Any) -> Callable[[Function], Function]:
     """Make an entry of a function.
 
@@ -220,6 +258,8 @@ def kernel(signature: Any, *, allocates: bool = False, **options: Any) -> Callab
     """
 
     def entry_of(function: Function) -> Function:
+        if IS_PLAIN:
+            return _as_written(function)
         return cast(Function, Kernel(function, signature, {"_nrt": allocates, **options}))
 
     return entry_of
@@ -229,6 +269,8 @@ def helper(*, allocates: bool = False, **options: Any) -> Callable[[Function], F
     """Make a part of entries of a function; see `kernel`."""
 
     def part_of(function: Function) -> Function:
+        if IS_PLAIN:
+            return _as_written(function)
         # Else it would be inlined wherever one that is inlined called it first.
         return cast(Function, Helper(function, {"_nrt": allocates, "forceinline": False, **options}))
 
@@ -237,9 +279,9 @@ def helper(*, allocates: bool = False, **options: Any) -> Callable[[Function], F
 
 def inlined(function: Function) -> Function:
     """Make a part of every loop that calls it of a function that allocates nothing."""
-    return cast(Function, Helper(function, {"_nrt": False, "forceinline": True}))
+    return _as_written(function) if IS_PLAIN else cast(Function, Helper(function, {"_nrt": False, "forceinline": True}))
 
 
 def question(function: Callable[..., Any]) -> Question:
     """Make a question of a function, of which the signature and the docstring count."""
-    return Question(function)
+    return cast(Question, _PlainQuestion(function)) if IS_PLAIN else Question(function)

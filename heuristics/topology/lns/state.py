@@ -7,7 +7,7 @@ nodes, it is one call each.
 import itertools
 import time
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numba import float64, int64, types
@@ -15,7 +15,7 @@ from numba.experimental import structref
 
 from allocopt.arrays import Encoding, FloatArray, IntArray, WordArray
 from allocopt.kernels.arrays import FloatMatrix, IntMatrix, field_types, put, record_type, stable_order
-from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.kernels.compiled import IS_PLAIN, helper, inlined, kernel
 from allocopt.kernels.insertion import JobClasses, hold_taken, insertion_state, place_job, single_job_savings
 from allocopt.kernels.random import folded, random_words
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
@@ -142,6 +142,14 @@ class State(structref.StructRefProxy):
     part: Open
     search: Search
     words: WordArray  # state of the generator of random numbers
+
+    if IS_PLAIN:
+        # numba's own asks a kernel to make it.
+        def __new__(cls, *fields: Any) -> "State":
+            """Keep the fields as attributes."""
+            made = object.__new__(cls)
+            made.__dict__ |= dict(zip(get_type_hints(cls), fields, strict=True))
+            return made
 
 
 FIELDS = field_types(State)
@@ -301,7 +309,7 @@ def begin_at(
     leaves, taken = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     search = Search(sizes, alone, holdings, best, *kept, removed, lengths, leaves, taken, savings)
     part = _room(tree, sizes, most_removed, moves)
-    state: State = State(tree, groups, part, search, random_words(seed))  # type: ignore[no-untyped-call]
+    state: State = State(tree, groups, part, search, random_words(seed))
     return state
 
 
