@@ -1,16 +1,25 @@
-"""Array types of the package, frozen arrays of integers, and the arrays of a window."""
+"""Array types of the package, arrays that cannot be changed, and the arrays of a window."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 WordArray = NDArray[np.uint64]
 BoolArray = NDArray[np.bool_]
 Float32Array = NDArray[np.float32]
+
+
+def read_only(values: NDArray[Scalar]) -> NDArray[Scalar]:
+    """Return a view of an array through which it cannot be changed."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def frozen_integers(values: ArrayLike | Iterable[int]) -> IntArray:

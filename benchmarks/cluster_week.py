@@ -12,7 +12,7 @@ from allocopt.cluster.request import ClusterRequest
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.schedule import ClusterSchedule
-from allocopt.simulator.shared.simulation import admitted
+from allocopt.simulator.shared.admission import admitted
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.reading import read_workload
 from papers.pages import page_parser, write_page

@@ -19,8 +19,9 @@ import numpy as np
 from allocopt.arrays import FloatArray
 from allocopt.cluster.platform import Platform
 from allocopt.report.words import aligned_table
+from allocopt.simulator.decisions import Decision, Reserve, Start
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.scheduler import Decision, ListScheduler, Reserve, Scheduler, Start, get_policy
+from allocopt.simulator.scheduler import ListScheduler, Scheduler, get_policy
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.reading import read_workload

@@ -19,9 +19,11 @@ from plain_loop import plain_starts
 from allocopt.cluster.platform import Platform
 from allocopt.envs.batch_scheduling.task import BatchSchedulingEnv, BatchSchedulingVectorEnv
 from allocopt.report.words import Cell, aligned_table
+from allocopt.simulator.decisions import Decision, Start
+from allocopt.simulator.rooms import kernels_of
 from allocopt.simulator.rules import Backfill, QueueOrder, Rules
-from allocopt.simulator.scheduler import Decision, ListScheduler, Scheduler, Start, get_policy, policy_names
-from allocopt.simulator.simulate import entries_of, simulate
+from allocopt.simulator.scheduler import ListScheduler, Scheduler, get_policy, policy_names
+from allocopt.simulator.simulate import simulate
 from allocopt.simulator.state import new_state
 from allocopt.simulator.view import View
 from allocopt.traces.generators import lublin_workload
@@ -85,9 +87,7 @@ class Easy:
         while (head := view.head) is not None and view.fits(head):
             yield Start(head)
         if head is not None:
-            shadow, spare = view.shadow(head)
-            for job in view.backfillable(shadow, spare):
-                yield Start(job)
+            yield from map(Start, view.backfillable(head))
 
 
 def timed(action: Callable[[], object], repeats: int) -> Times:
@@ -113,7 +113,7 @@ def kernel_times(workload: Workload, processors: int, scheduler: ListScheduler, 
     backfill_order = None if scheduler.backfill_order is None else scheduler.backfill_order.keys(workload, rng)
     pool = Platform.pool(processors)
     request = workload.processors[:, None].copy()
-    (whole,) = entries_of(scheduler, pool)
+    (whole,) = kernels_of(pool, scheduler, is_alone=True)
     seconds = []
     for _ in range(repeats + 1):
         state = new_state(

@@ -21,10 +21,10 @@ from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.request import ClusterRequest, Request
 from allocopt.report.words import Cell, aligned_table
-from allocopt.simulator.rules import Backfill
-from allocopt.simulator.shared.kernel import simulate_shared
-from allocopt.simulator.shared.simulation import places_of, run_shared
-from allocopt.simulator.shared.state import UNLIMITED, Allocation, Shared, SharedMachine, SharedRules, new_shared
+from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys
+from allocopt.simulator.shared.present import RunningJob, state_after_pass
+from allocopt.simulator.shared.room import SharedNodes, places_of
+from allocopt.simulator.shared.state import Allocation, Shared, SharedJobs, SharedMachine, SharedRules, new_shared
 from allocopt.traces.reading import read_workload
 from benchmarks.virtual_slurm import own_lines, running
 from papers.pages import page_parser, write_page
@@ -178,23 +178,25 @@ def decided(
     cluster: Cluster, jobs: Sequence[Job], rule: Allocation, backfill: Backfill, state: State
 ) -> dict[int, set[str]]:
     """Return which of the waiting jobs the simulation starts in a state of Slurm's, and on which nodes."""
-    now, m = np.floor(state.time), len(state.running)
+    now = np.floor(state.time)
     waiting = sorted(state.waiting, key=lambda job: (-jobs[job].priority, job))
-    held = [replace(jobs[job].request, required=jobs[job].nodes) for job in state.running]
-    requests = [on_cluster(one, cluster) for one in [*held, *(jobs[job].request for job in waiting)]]
-    left = [max(np.floor(jobs[job].start) + jobs[job].limit - now, 1.0) for job in state.running]
-    left += [jobs[job].limit for job in waiting]
-    each, n = np.arange(len(left)), len(left)
-    begun = new_shared(
-        *(SharedMachine.of(cluster), requests, each, np.full(n, now), np.full(n, 1e9), np.array(left), each),
-        SharedRules(rule, backfill, period=1.0, depth=DEPTH),
-    )
-    # One pass as at any event, then one that backfills.
-    simulate_shared(begun, 1 + (backfill is Backfill.CONSERVATIVE), UNLIMITED)
+    free, running = cluster.capacity.copy(), []
+    for job in state.running:
+        request = on_cluster(jobs[job].request, cluster)
+        nodes = np.sort(cluster.topology.numbers(expand_hostlist(jobs[job].nodes)))
+        tasks = request.spread(free, nodes)
+        held = request.per_node + tasks[:, None] * request.per_task
+        free[nodes] -= free[nodes] if request.is_exclusive else held
+        if free.min() < 0 or tasks.sum() < request.tasks:
+            raise SystemExit("jobs that ran beside each other in Slurm do not fit")
+        left = max(np.floor(jobs[job].start) + jobs[job].limit - now, 1.0)
+        running.append(RunningJob(request, nodes, tasks, left))
+    asked, limits = [on_cluster(jobs[job].request, cluster) for job in waiting], [jobs[job].limit for job in waiting]
+    # A walk follows the pass at once.
+    rules = SharedRules(rule, backfill, period=1.0, depth=DEPTH)
+    begun = state_after_pass(SharedMachine.of(cluster), running, asked, np.array(limits, dtype=np.float64), rules, now)
     started = ~np.isnan(begun.jobs["start"])
-    if not started[:m].all():
-        raise SystemExit("jobs that ran beside each other in Slurm do not fit")
-    return {job: hosts(cluster, begun, at) for at, job in enumerate(waiting, m) if started[at]}
+    return {job: hosts(cluster, begun, at) for at, job in enumerate(waiting) if started[at]}
 
 
 def replayed(cluster: Cluster, jobs: Sequence[Job], events: Sequence[Event], rule: Allocation) -> list[Cell]:
@@ -228,14 +230,16 @@ def replayed(cluster: Cluster, jobs: Sequence[Job], events: Sequence[Event], rul
 def free_run(cluster: Cluster, jobs: Sequence[Job], rule: Allocation, backfill: Backfill) -> list[Job]:
     """Return what the simulation makes of the jobs, as long as Slurm ran them."""
     submit, n = column(jobs, "submit"), len(jobs)
-    rank = np.empty(n, dtype=np.int64)
-    rank[np.lexsort((np.arange(n), -column(jobs, "priority")))] = np.arange(n)
     run, requests = column(jobs, "end") - column(jobs, "start"), [on_cluster(job.request, cluster) for job in jobs]
     state = new_shared(
-        *(SharedMachine.of(cluster), requests, np.arange(n), submit, run, column(jobs, "limit"), rank),
+        SharedMachine.of(cluster),
+        requests,
+        SharedJobs(np.arange(n), submit, run, column(jobs, "limit")),
         SharedRules(rule, backfill, PERIOD_S, DEPTH),
+        QueueKeys(OrderKind.FIXED, -column(jobs, "priority")),
     )
-    start = run_shared(state).start
+    SharedNodes(state, cluster, requests, np.arange(n), np.arange(n)).run()
+    start = state.jobs["start"]
     nodes = [",".join(hosts(cluster, state, job)) for job in range(n)]
     return [replace(job, start=at, nodes=on) for job, at, on in zip(jobs, start.tolist(), nodes, strict=True)]
 

@@ -162,7 +162,7 @@ def test_what_the_readme_says_is_printed_is_looked_for() -> None:
     assert said(first) == ["OPTIMAL 137000.0 0.0", "[160, 161,"]
 
 
-@pytest.mark.parametrize("name", ["environments", "slurm_parameters"])
+@pytest.mark.parametrize("name", ["environments", "policies", "slurm_parameters"])
 def test_a_page_is_what_its_script_writes(name: str) -> None:
     spec = importlib.util.spec_from_file_location(f"{name}_page", DOCS / f"{name}_page.py")
     assert spec is not None

@@ -12,8 +12,9 @@ from support.simulations import assert_lawful
 from allocopt.envs.dras.dynamics import CAPABILITY
 from allocopt.envs.dras.task import Observing, Options
 from allocopt.problems.knapsack import Reward
+from allocopt.simulator.decisions import Decision, Start
 from allocopt.simulator.rules import Backfill, Mode, Reservations, Rules
-from allocopt.simulator.scheduler import Decision, ListScheduler, Scheduler, Start
+from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import TwoLevelScheduler
 from allocopt.simulator.view import View

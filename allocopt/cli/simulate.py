@@ -31,7 +31,7 @@ _OWN = (
 class SimulateOptions:
     """What is written and printed of a simulation."""
 
-    explain: Annotated[int | None, typer.Option(metavar="JOB", help="Say why this job waited, pass by pass.")] = None
+    explain: Annotated[str | None, typer.Option(metavar="JOB", help="Say why this job waited, pass by pass.")] = None
     by: By = None
     out: Annotated[Path | None, file_option("Write result and inputs as JSON, for rerun.", metavar="FILE")] = None
     jobs_csv: Annotated[Path | None, file_option("Write a row per job as .csv[.gz].", metavar="FILE")] = None
@@ -125,7 +125,7 @@ def _print_answer(
     job, out = explanation.job, sys.stderr if as_json else sys.stdout
     release, start = float(schedule.release[job]), float(schedule.start[job])
     times = f"submitted at {seconds(release)}, started at {seconds(start)}, waited {seconds(start - release)}"
-    print(f"\njob {schedule.workload.ids[job]}: {times}", file=out)
+    print(f"\njob {schedule.workload.names[job] or schedule.workload.ids[job]}: {times}", file=out)
     for reason in explanation.reasons:
         until = "" if reason.last == reason.first else f" to {seconds(reason.last)} ({reason.passes} passes)"
         print(f"  {seconds(reason.first)}{until}: {reason.text}", file=out)

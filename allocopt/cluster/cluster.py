@@ -15,6 +15,8 @@ from allocopt.files.faults import printable
 CORES, MEMORY, GPUS = "cores", "memory_mib", "gpus"
 ALL = "all"
 """Word for all reasons why nodes take no jobs."""
+UNKNOWN_MEMORY_MIB = 2**40
+"""What stands in tables for the memory of a node of which it is not known: enough for all jobs."""
 THOUSANDTHS = 1000
 """Cores and GPUs are counted in thousandths, because Kubernetes and its traces share fractions of them."""
 
@@ -295,7 +297,7 @@ class Cluster:
         for row, node in zip(table, self.nodes, strict=True):
             row[:3] = (
                 round(node.cores * THOUSANDTHS),
-                2**40 if node.memory_mib is None else node.memory_mib,
+                UNKNOWN_MEMORY_MIB if node.memory_mib is None else node.memory_mib,
                 sum(node.gpus.values()) * THOUSANDTHS,
             )
             for column, name in enumerate(self.resources[3:], 3):
@@ -367,3 +369,24 @@ def _among(
     """Return the partitions that keep nodes, and the reason why each of the others is closed."""
     kept = [replace(one, nodes=tuple(name for name in one.nodes if name in nodes)) for one in partitions]
     return tuple(one for one in kept if one.nodes), {one.name: why for one in kept if not one.nodes}
+
+
+def amounts_in_words(resources: Sequence[str], amounts: IntArray) -> str:
+    """Write amounts, counted as in `Cluster.capacity`, for people: those that are not 0.
+
+    GPUs of types are not counted again as GPUs of any type.
+    """
+    found = dict(zip(resources, amounts.tolist(), strict=True))
+    of_types = {name: amount for name, amount in found.items() if name.startswith(f"{GPUS}:")}
+    found[GPUS] = found.get(GPUS, 0) - sum(of_types.values())
+    words = []
+    for name, amount in found.items():
+        number = f"{amount / THOUSANDTHS:g}"
+        if amount and name == MEMORY:
+            words.append(f"{amount / 1024:g} GiB" if amount % 1024 == 0 else f"{amount} MiB")
+        elif amount and name == CORES:
+            words.append(f"{number} core{'' if number == '1' else 's'}")
+        elif amount:
+            kind = name.removeprefix(GPUS).removeprefix(":")
+            words.append(f"{number} {kind}{' ' if kind else ''}GPU{'' if number == '1' else 's'}")
+    return ", ".join(words)

@@ -407,6 +407,18 @@ class ClusterRequest(NamedTuple):
         found: IntArray = np.clip(np.where((left < 0).any(axis=1), 0, tasks), 0, self.most_tasks)
         return found
 
+    def spread(self, free: IntArray, nodes: IntArray) -> IntArray:
+        """Return the tasks on each of some nodes, ``(k,)``, given free amounts: one node is filled after the other.
+
+        Each that follows gets one task at least. Together they are fewer than the job's where there is no room for all.
+        """
+        room, left = self.room(free), self.tasks
+        tasks = np.zeros(len(nodes), dtype=np.int64)
+        for at, node in enumerate(nodes.tolist()):
+            tasks[at] = max(min(int(room[node]), left - (len(nodes) - 1 - at)), 0)
+            left -= int(tasks[at])
+        return tasks
+
     def takes_any(self, nodes: BoolArray, free: IntArray) -> bool:
         """Return whether any ``least_nodes`` of some nodes, shape ``(nodes,)``, can serve the job exclusively."""
         room = self.room(free)[nodes] * self.masks[:, nodes]

@@ -32,7 +32,7 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.errors import UsageError
 from allocopt.kernels.arrays import Record, Records, field_type, record_dtype, tuple_type
 from allocopt.kernels.compiled import inlined, kernel
-from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
+from allocopt.simulator.rules import Backfill, QueueKeys, Rules
 from allocopt.simulator.state import CAPACITY, FREE, STATE, Clock, JobRecord, State, new_state
 from allocopt.traces.workload import Workload
 
@@ -273,7 +273,7 @@ def rewind(state: State, clock: Records[Clock], jobs: Records[JobRecord]) -> Non
 def first_state(jobs: Workload, request: IntArray, capacity: Sequence[int], rules: Rules, backfill: Backfill) -> State:
     """Return jobs before the first event, which hold so many units of each resource, shape ``(n, R)``."""
     # Nobody asks for shares of users, and queues of episodes are too short for an index.
-    arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(jobs)))
+    arrival = QueueKeys.by_arrival(len(jobs))
     state = new_state(jobs, request, np.array(capacity), rules, backfill, arrival)
     np.asarray(state.jobs)["user"] = 0
     np.asarray(state.clock)["indexed"] = 0

@@ -21,6 +21,7 @@ from allocopt.files.faults import problem_faults_named
 from allocopt.kernels.ready import make_ready
 from allocopt.report.rows import SimulateRow
 from allocopt.simulator.described import Described
+from allocopt.simulator.engine import is_alone
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.explain import Explanation
 from allocopt.simulator.metrics import Metrics
@@ -30,13 +31,14 @@ from allocopt.simulator.multicore.state import IDLE, Execution, ExecutionKind, c
 from allocopt.simulator.placement import Allocator
 from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.quota.scheduler import QuotaScheduler
+from allocopt.simulator.rooms import kernels_of
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import AnyScheduler, WithExecution, backfilled, get_policy
-from allocopt.simulator.shared.kernel import simulate_shared
-from allocopt.simulator.shared.simulation import BySolver, admitted, allocation_named, machine_of
+from allocopt.simulator.shared.admission import admitted, machine_of
+from allocopt.simulator.shared.room import BySolver, allocation_named
 from allocopt.simulator.shared.state import Allocation
-from allocopt.simulator.simulate import as_scheduler, entries_of, simulate
+from allocopt.simulator.simulate import as_scheduler, simulate
 from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
@@ -196,21 +198,18 @@ class Simulation:
             allocator = TopologyAllocator(platform.topology, solver, strategy, *limits, seed=spec.seed)
         return cls(inputs, scheduler, rules, spec.seed, allocator, shared)
 
-    def explanation(self, job: int) -> Explanation:
+    def explanation(self, job: str) -> Explanation:
         """Return an observer that records why a job waits; raises `UsageError` if there is no such job."""
         if not isinstance(self.inputs.workload, Workload) or isinstance(self.policy, Action):
             raise UsageError("why a job waited is not recorded on a multicore machine")
-        if isinstance(self.inputs.machine, Cluster):
-            raise UsageError("why a job waited is not recorded where jobs share nodes, on blocks or on a forest")
         return Explanation(self.inputs.workload, job, self.policy)
 
     def timed(self, observer: Explanation | None = None) -> tuple[Schedule, float]:
         """Simulate, and tell how many seconds that took; compiling what it calls is no part of them."""
-        if isinstance(self.inputs.machine, Cluster):
-            make_ready((simulate_shared,))
-        elif isinstance(self.inputs.machine, Platform) and not isinstance(self.policy, Action):
-            assert not isinstance(self.execution, Execution)
-            make_ready(entries_of(self.policy, self.inputs.machine, self.execution, observer))
+        machine, policy, execution = self.inputs.machine, self.policy, self.execution
+        if not isinstance(machine, Machine) and not isinstance(policy, Action):
+            assert not isinstance(execution, Execution)
+            make_ready(kernels_of(machine, policy, is_alone=is_alone(policy, execution, observer)))
         started = time.perf_counter()
         return self.run(observer), time.perf_counter() - started
 
@@ -227,13 +226,9 @@ class Simulation:
                 return simulate(workload, machine, self.policy, seed=self.seed, execution=self.execution)
         assert not isinstance(self.execution, Execution)
         assert not isinstance(self.policy, Action)
-        if isinstance(machine, Cluster):
-            assert isinstance(self.allocator, Allocation | BySolver)
-            return simulate(workload, machine, self.policy, self.rules, self.seed, allocator=self.allocator)
-        assert isinstance(machine, Platform)
-        assert not isinstance(self.allocator, Allocation | BySolver)
+        how: Any = (workload, machine, self.policy, self.rules, self.seed)
         return simulate(
-            *(workload, machine, self.policy, self.rules, self.seed),
+            *how,
             allocator=self.allocator,
             execution=self.execution,
             observer=observer,

@@ -17,29 +17,30 @@ from allocopt.errors import AllocoptError
 from allocopt.kernels.ready import make_ready
 from allocopt.live.slurm import WAITING, Look, SlurmJob
 from allocopt.problems.instances import shipped_problems
-from allocopt.problems.placement.problem import NodeTasks, PlacementJob, PlacementProblem, Placements
-from allocopt.problems.topology.problem import Allocation, Job, TopologyProblem
+from allocopt.problems.placement.problem import PlacementJob, PlacementProblem, Placements
+from allocopt.problems.topology.problem import Allocation, Job
+from allocopt.problems.windows import WindowProblem, WindowSolution, window_problem, window_solution
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.shared.kernel import simulate_shared
-from allocopt.simulator.shared.simulation import places_of
-from allocopt.simulator.shared.state import UNLIMITED, Shared, SharedMachine, SharedRules, new_shared
+from allocopt.simulator.shared.present import KERNELS as KERNELS_OF_PASS
+from allocopt.simulator.shared.present import RunningJob, state_after_pass
+from allocopt.simulator.shared.room import places_of
 from allocopt.simulator.shared.state import Allocation as Rule
-from allocopt.solving.protocol import Solver, get_solver, solver_names
+from allocopt.simulator.shared.state import Shared, SharedMachine, SharedRules
 from allocopt.solving.result import Result
 from allocopt.solving.solve import prepare, solve
 from allocopt.solving.verify import verify
+from allocopt.solving.windows import KINDS, window_solver
 
-KINDS = (TopologyProblem.kind, PlacementProblem.kind)
-NO_LIMIT_S = 1e8  # for which a job without a limit is expected to run
+NO_LIMIT_S = 1e8  # expected run time of a job without a limit
 _EASY = SharedRules(Rule.LOWEST_SWITCH, Backfill.EASY)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Jobs whose nodes are to be chosen, as a problem, and the answer of the rule ``lowest-switch``."""
+    """Jobs whose nodes are chosen together, as a problem, and its solution by the rule ``lowest-switch``."""
 
-    problem: TopologyProblem | PlacementProblem
-    greedy: Allocation | Placements
+    problem: WindowProblem
+    greedy: WindowSolution
     greedy_objective: float
     names: tuple[str, ...]
 
@@ -53,32 +54,19 @@ class Window:
         greedy: Sequence[Mapping[int, int]],
         name: str,
     ) -> "Window":
-        """Return the window of jobs by id; ``greedy`` holds the tasks of each by node.
+        """Return the window of some jobs; ``greedy`` holds the tasks of each by node, the rest as in `window_problem`.
 
-        Whole nodes, any of which all jobs may have, are a topology problem, whose optimum is proved soonest. Raises
-        `InvalidProblemError` or `InvalidSolutionError` if the greedy answer does not hold.
+        Raises `InvalidProblemError` or `InvalidSolutionError` if the problem or the greedy solution is invalid.
         """
-        masks = next(iter(requests.values())).masks
-        idle = masks[0] & ~used & (free == cluster.capacity).all(axis=1)
-        is_plain = all(
-            one.least_nodes == one.most_nodes and np.array_equal(one.masks, masks) and one.takes_any(idle, free)
-            for one in requests.values()
-        )
-        problem: TopologyProblem | PlacementProblem
-        answer: Allocation | Placements
-        if is_plain and len(masks) == 1:
-            jobs = tuple(Job(job, one.least_nodes) for job, one in requests.items())
-            problem = TopologyProblem(cluster.topology.tree, np.flatnonzero(idle), jobs, name=name)
-            answer = Allocation(tuple(np.array(sorted(one), dtype=np.int64) for one in greedy))
-        else:
-            problem = PlacementProblem.of(cluster, requests, free, used, name=name)
-            answer = Placements(tuple(tuple(NodeTasks(*pair) for pair in one.items()) for one in greedy))
+        problem = window_problem(cluster, requests, free, used, name)
+        answer = window_solution(problem, greedy)
         return cls(problem, answer, verify(problem, answer), cluster.topology.nodes)
 
     def nodes(self, solution: Allocation | Placements) -> dict[str, tuple[str, ...]]:
         """Return the names of the nodes of each job that can be pinned at once.
 
-        Slurm spreads the tasks of a job itself, so that one that shares nodes with jobs before it may have to wait.
+        Slurm distributes the tasks of a job over its nodes itself. A job that shares nodes with jobs before it may find
+        too little room for that; it is left out.
         """
         sets = solution.nodes if isinstance(solution, Allocation) else solution.node_sets
         jobs: Sequence[Job | PlacementJob] = self.problem.jobs
@@ -95,9 +83,9 @@ class Window:
         return found
 
     def solved(self, solver: str, time_limit: float, seed: int) -> Result:
-        """Return the verified answer of a solver, never worse than the greedy one."""
-        found = solver_of(solver, self.problem.kind)
-        # Compiling is no part of the solver's time.
+        """Return the verified result of a solver, never worse than the greedy solution."""
+        found = window_solver(solver, self.problem.kind)
+        # Compiling does not count as time of the solver.
         prepare(found, [self.problem])
         return solve(self.problem, None, found, time_limit, seed, warm_start=self.greedy)
 
@@ -109,13 +97,13 @@ class Plan:
     Parameters
     ----------
     window
-        The jobs that are to be pinned; None without one.
+        The jobs that start now and whose nodes are chosen here; None if there are none.
     starting
-        Ids of all jobs for which there is room now, in the order of the queue, those of others among them.
-    left
-        Why jobs that wait are not looked at, by id.
+        Ids of all jobs that start now, in the order of the queue, also of those whose nodes Slurm chooses.
     order
         Ids of the jobs that were looked at, in the order of the queue.
+    left
+        Why other waiting jobs were not looked at, by id.
     """
 
     window: Window | None
@@ -127,31 +115,31 @@ class Plan:
 def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed") -> Plan:
     """Return what starts now.
 
-    Jobs are looked at in the order of their partitions' tiers and their priorities, under the limits of their users.
-    Behind the first job of a partition for which there is no room only those start that end before it can, or leave its
-    nodes alone. Jobs of others are counted with: Slurm is about to start them.
+    Jobs are looked at in the order of their partitions' tiers and their priorities; jobs that wait for another reason
+    than room, such as a limit of their user, are left out. EASY backfilling reserves nodes for the first job of each
+    partition that finds no room. Jobs whose nodes are not chosen here are planned, too: Slurm is about to start them.
 
     Parameters
     ----------
     look
         The cluster now.
     is_ours
-        Whether the nodes of a job are to be chosen here.
+        Whether the nodes of a job are chosen here.
     name
-        Of the problem.
+        Name of the problem.
     """
     cluster, now = look.cluster, look.now_s
     free, used = cluster.capacity.copy(), np.zeros(cluster.size, dtype=np.bool_)
-    queue = _Queue([], [], [])
+    running: list[RunningJob] = []
     for job in look.jobs:
         if job.state in RUNNING:
             nodes, held = look.held(job)
-            # Jobs may share nodes beyond what these have, as Slurm can be told: then they are full.
+            # Slurm may be configured to over-commit nodes: then these are full.
             held = np.minimum(held, free[nodes])
             free[nodes] -= held
             used[nodes] = True
-            queue.add_running(_fixed(cluster, nodes, held), max(job.end_s, now + 1.0))
-    # What is pinned has been promised its nodes.
+            running += _holding(cluster, nodes, held, max(job.end_s - now, 1.0))
+    # Pinned jobs have been promised their nodes.
     for job in look.jobs:
         if job.state == "PENDING" and job.is_pinned and job.request is not None:
             with suppress(UnservedError):
@@ -159,21 +147,22 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed")
                 nodes = look.known(expand_hostlist(job.required))
                 _take(asked, free, _spread(asked, free, nodes))
                 used[nodes] = True
-                queue.add_running(_fixed(cluster, nodes, (before - free)[nodes]), now + min(job.limit_s, NO_LIMIT_S))
-    running = len(queue.requests)
-    left = queue.add_waiting(look)
-    order = tuple(job.id for job in queue.waiting)
+                running += _holding(cluster, nodes, (before - free)[nodes], min(job.limit_s, NO_LIMIT_S))
+    queue = _Queue.of(look)
+    order = tuple(job.id for job in queue.jobs)
     if not order:
-        return Plan(None, (), order, left)
-    state = _passed(cluster, queue, now)
-    begun = np.flatnonzero(~np.isnan(state.jobs["start"][running:])).tolist()
+        return Plan(None, (), order, queue.left)
+    # The queue is in the order of tiers already.
+    machine = SharedMachine.of(cluster).without_tiers()
+    state = state_after_pass(machine, running, queue.requests, np.array(queue.limits_s), _EASY, now)
+    begun = np.flatnonzero(~np.isnan(state.jobs["start"][: len(order)])).tolist()
     chosen: dict[str, ClusterRequest] = {}
     greedy: list[dict[int, int]] = []
     for at in begun:
-        job, request, places = queue.waiting[at], queue.requests[running + at], places_of(state, running + at)
+        job, request, places = queue.jobs[at], queue.requests[at], places_of(state, at)
         if is_ours(job):
-            # A job that stays on beside a reservation on its own nodes has no choice but these.
-            masks, avoided = request.masks, _reserved(state, queue.ends[running + at])
+            # If the pass put a job beside a reservation that begins before it ends, it keeps the nodes of the pass.
+            masks, avoided = request.masks, _reserved(state, now + queue.limits_s[at])
             if avoided[list(places)].any():
                 masks = np.isin(np.arange(cluster.size), list(places))[None]
             else:
@@ -185,49 +174,47 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed")
             used[list(places)] = True
     starting = tuple(order[at] for at in begun)
     window = Window.of(cluster, chosen, free, used, greedy, name) if chosen else None
-    return Plan(window, starting, order, left)
+    return Plan(window, starting, order, queue.left)
 
 
 class _Queue(NamedTuple):
-    """Requests of jobs that run, then of those that wait in their order, when they end, and the latter."""
+    """Jobs that may start, in the order of the queue."""
 
+    jobs: list[SlurmJob]
     requests: list[ClusterRequest]
-    ends: list[float]
-    waiting: list[SlurmJob]
+    limits_s: list[float]  # time limit of each
+    left: dict[str, str]  # why other waiting jobs may not start, by id
 
-    def add_running(self, requests: Sequence[ClusterRequest], end_s: float) -> None:
-        self.requests.extend(requests)
-        self.ends.extend([end_s] * len(requests))
-
-    def add_waiting(self, look: Look) -> dict[str, str]:
-        """Add the jobs that may start, in the order of the queue; return why others may not, by id."""
+    @classmethod
+    def of(cls, look: Look) -> "_Queue":
+        """Return the queue of a cluster."""
         tiers = {one.name: one.tier for one in look.cluster.partitions}
 
         def place(job: SlurmJob) -> tuple[int, int, tuple[int, ...]]:
             return -tiers.get(job.partition, 1), -job.own_priority, job.number
 
-        left: dict[str, str] = {}
+        queue = cls([], [], [], {})
         for job in sorted((one for one in look.jobs if one.state == "PENDING" and not one.is_pinned), key=place):
-            fault, end = _fault(job, look.now_s), look.now_s + min(job.limit_s, NO_LIMIT_S)
+            fault, limit_s = _fault(job, look.now_s), min(job.limit_s, NO_LIMIT_S)
             if fault:
-                left[job.id] = fault
+                queue.left[job.id] = fault
                 continue
             assert job.request is not None
             try:
                 asked = job.request.on(look.cluster)
             except UnservedError as error:
-                left[job.id] = error.reason
+                queue.left[job.id] = error.reason
             else:
-                self.waiting.append(job)
-                self.requests.append(asked._replace(masks=asked.masks & look.open_until(end)))
-                self.ends.append(end)
-        return left
+                queue.jobs.append(job)
+                queue.requests.append(asked._replace(masks=asked.masks & look.open_until(look.now_s + limit_s)))
+                queue.limits_s.append(limit_s)
+        return queue
 
 
 def started_alone(look: Look, job: SlurmJob, gone: Sequence[SlurmJob] = ()) -> Window | None:
-    """Return the choice that Slurm had for a job that has just started: its nodes and what no other job held then.
+    """Return the choice that Slurm had when it started a job: its nodes, and all that no other job held then.
 
-    None if the job is not understood or has a single node, or if it is not known what was idle.
+    Returns None if the job is not understood or has one node only, or if it is not known what was idle.
 
     Parameters
     ----------
@@ -236,8 +223,8 @@ def started_alone(look: Look, job: SlurmJob, gone: Sequence[SlurmJob] = ()) -> W
     job
         The job that has started.
     gone
-        Jobs that had nodes before and are not listed any more, as of `Look.gone_since`. Each may have ended before the
-        job started or after it, unless the job got cores that it had.
+        Jobs that had nodes before and are not listed any more, see `Look.gone_since`. Such a job is known to have ended
+        before ``job`` started only if a node of both has too few cores for both.
     """
     if job.request is None or len(job.allocated) < 2:
         return None
@@ -253,7 +240,7 @@ def started_alone(look: Look, job: SlurmJob, gone: Sequence[SlurmJob] = ()) -> W
     held = np.array(sorted(look.numbers[name] for name in job.allocated), dtype=np.int64)
     try:
         request = job.request.on(look.cluster)
-        # As many nodes as Slurm took, its own among them whatever has become of these.
+        # As many nodes as Slurm took; these may be chosen even if they are closed by now.
         masks = request.masks & look.open_until(job.start_s)
         masks[:, held] = True
         asked = request._replace(least_nodes=len(held), most_nodes=len(held), masks=masks)
@@ -264,7 +251,7 @@ def started_alone(look: Look, job: SlurmJob, gone: Sequence[SlurmJob] = ()) -> W
 
 
 def _ended_before(look: Look, gone: SlurmJob, job: SlurmJob) -> bool:
-    """Return whether a job must have ended before another one started: a node of both has too few cores for both."""
+    """Return whether a job must have ended before another started: a node of both has too few cores for both."""
     cores = look.cluster.capacity[:, look.cluster.resources.index(CORES)] // THOUSANDTHS
     return any(
         gone.allocated[name][0] + job.allocated[name][0] > cores[look.numbers[name]]
@@ -272,24 +259,12 @@ def _ended_before(look: Look, gone: SlurmJob, job: SlurmJob) -> bool:
     )
 
 
-def check_solver(name: str) -> None:
-    """Raise `UsageError` if no solver of windows has the name."""
-    if not any(name in solver_names(kind) for kind in KINDS):
-        get_solver(name, None, KINDS[0])
-
-
 def make_plans_ready(solver: str) -> None:
-    """Compile and load what plans and a solver call, which else the first window would wait for."""
-    make_ready((simulate_shared,))
+    """Compile and load the kernels of plans and of a solver, so that the first window need not wait for them."""
+    make_ready(KERNELS_OF_PASS)
     for kind in KINDS:
         for name in ("auto", solver):
-            prepare(solver_of(name, kind), shipped_problems(kind))
-
-
-def solver_of(name: str, kind: str) -> Solver:
-    """Return the solver of a name, ``auto`` where it knows no problems of the kind."""
-    # Of whole nodes there are solvers that know no other ones.
-    return get_solver(name if name in solver_names(kind) else "auto", None, kind)
+            prepare(window_solver(name, kind), shipped_problems(kind))
 
 
 def _fault(job: SlurmJob, now: float) -> str:
@@ -299,14 +274,14 @@ def _fault(job: SlurmJob, now: float) -> str:
         return "is held"
     if job.reason not in WAITING:
         return f"waits for {job.reason}"
-    # What is held here begins later for no other reason.
+    # A job that is held here begins later only for that reason.
     if job.begin_s > now and not job.is_marked:
         return "begins later"
     return ""
 
 
-def _fixed(cluster: Cluster, nodes: IntArray, held: IntArray) -> list[ClusterRequest]:
-    """Return requests for what a job has that runs, one for all nodes on which it has as much."""
+def _holding(cluster: Cluster, nodes: IntArray, held: IntArray, left_s: float) -> list[RunningJob]:
+    """Return a running job as several, each of which holds the same amounts on all of its nodes."""
     alike: dict[tuple[int, ...], list[int]] = {}
     for node, amounts in zip(nodes.tolist(), held.tolist(), strict=True):
         alike.setdefault(tuple(amounts), []).append(node)
@@ -316,24 +291,13 @@ def _fixed(cluster: Cluster, nodes: IntArray, held: IntArray) -> list[ClusterReq
         mask = np.zeros((1, cluster.size), dtype=np.bool_)
         mask[0, on] = True
         k = len(on)
-        made.append(ClusterRequest(k, k, k, 1, False, nothing, np.array(each, dtype=np.int64), mask, levels, 0))
+        request = ClusterRequest(k, k, k, 1, False, nothing, np.array(each, dtype=np.int64), mask, levels, 0)
+        made.append(RunningJob(request, np.array(on, dtype=np.int64), np.ones(k, dtype=np.int64), left_s))
     return made
 
 
-def _passed(cluster: Cluster, queue: _Queue, now: float) -> Shared:
-    """Return the state after one pass over jobs that have all come now, those that run first."""
-    each, n = np.arange(len(queue.requests)), len(queue.requests)
-    make_ready((simulate_shared,))
-    left = np.array(queue.ends, dtype=np.float64) - now
-    state = new_shared(
-        SharedMachine.of(cluster), queue.requests, each, np.full(n, now), np.full(n, 1e9), left, each, _EASY
-    )
-    simulate_shared(state, 1, UNLIMITED)
-    return state
-
-
 def _reserved(state: Shared, end_s: float) -> BoolArray:
-    """Return the nodes of all reservations beyond whose begin a job runs."""
+    """Return the nodes of all reservations that begin before a job ends."""
     plans = state.partitions
     is_over = np.flatnonzero((plans["job"] >= 0) & (end_s > plans["shadow"]))
     found: BoolArray = np.any(state.reserved[is_over], axis=0)
@@ -341,20 +305,16 @@ def _reserved(state: Shared, end_s: float) -> BoolArray:
 
 
 def _spread(asked: ClusterRequest, free: IntArray, nodes: IntArray) -> dict[int, int]:
-    """Return the tasks of a job on each of its nodes as Slurm spreads them: it fills one after the other.
+    """Return the tasks of a job on each of its nodes as Slurm distributes them: it fills one after the other.
 
-    They are fewer than those of the job where there is no room for all.
+    Together they are fewer than the job has if there is no room for all.
     """
-    room, left, tasks = asked.room(free), asked.tasks, {}
-    for behind, node in enumerate(sorted(nodes.tolist()), 1 - len(nodes)):
-        # Each of those behind it gets one at least.
-        tasks[node] = max(min(int(room[node]), left + behind), 0)
-        left -= tasks[node]
-    return tasks
+    ordered = np.sort(nodes)
+    return dict(zip(ordered.tolist(), asked.spread(free, ordered).tolist(), strict=True))
 
 
 def _take(asked: ClusterRequest, free: IntArray, places: Mapping[int, int]) -> None:
-    """Take what a job has with so many tasks on nodes from what is free there."""
+    """Take what a job holds, given its tasks by node, from what is free there."""
     for node, tasks in places.items():
         whole = free[node].copy()
         free[node] -= whole if asked.is_exclusive else np.minimum(asked.per_node + tasks * asked.per_task, whole)

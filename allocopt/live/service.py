@@ -24,7 +24,7 @@ from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
 from allocopt.cluster.slurm_jobs import TASK_LIMIT
 from allocopt.errors import UsageError
 from allocopt.live.journal import FORMAT, VERSION, Journal
-from allocopt.live.plan import Plan, check_solver, plan, started_alone
+from allocopt.live.plan import Plan, plan, started_alone
 from allocopt.live.slurm import (
     ANSWER_S,
     MARK,
@@ -41,6 +41,7 @@ from allocopt.problems.instances import object_from_problem
 from allocopt.report.provenance import provenance
 from allocopt.solving.result import Status
 from allocopt.solving.solution_files import object_from_result
+from allocopt.solving.windows import check_window_solver
 
 CLUSTER_ANEW_S = 600.0  # after which nodes and partitions are asked for again
 SOON_S = 0.1  # after which Slurm is looked at again where something is about to change
@@ -162,7 +163,7 @@ class Service:
 
         Raises `SlurmError` if Slurm does not answer at the beginning, or lets nobody act as it was asked to.
         """
-        check_solver(self.solver)
+        check_window_solver(self.solver)
         if self.mode is Mode.PIN and self.opted_in.is_all:
             raise UsageError("pinning is for jobs that opted in: by --partition, --qos or --comment")
         cluster = self.slurm.cluster()

@@ -13,10 +13,11 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from allocopt.errors import AllocoptError
-from allocopt.live.plan import KINDS, Window, make_plans_ready, solver_of
+from allocopt.live.plan import Window, make_plans_ready
 from allocopt.problems.instances import shipped_problems
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
+from allocopt.solving.windows import KINDS, window_solver
 from allocopt.version import __version__
 
 GRACE_S = 2.0
@@ -136,7 +137,7 @@ def _serve(channel: "Connection[Any, Any]", solver: str) -> None:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, _FIRST_S)
         for kind in KINDS:
-            solve(shipped_problems(kind)[0], None, solver_of(solver, kind), GRACE_S, 0)
+            solve(shipped_problems(kind)[0], None, window_solver(solver, kind), GRACE_S, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         channel.send(None)
     except AllocoptError as error:

@@ -9,7 +9,14 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import HopFormula, Topology, hop_costs
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.simulator.placement import Guest, Placement
+from allocopt.simulator.placement import Guest, Share
+
+
+class Placed(Protocol):
+    """What jobs hold on which nodes; one object for each simulation."""
+
+    def held_by(self, job: int) -> Share:
+        """Return the share of a job that has started."""
 
 
 class Change(NamedTuple):
@@ -23,7 +30,7 @@ class Change(NamedTuple):
     started: IntArray
     ended: IntArray
     running: IntArray
-    placement: Placement | None
+    placement: Placed | None
     guests: Mapping[int, Guest]
 
 

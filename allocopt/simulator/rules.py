@@ -81,6 +81,11 @@ class QueueKeys:
         if np.isnan(self.values).any():
             raise UsageError(f"the queue key of job number {int(np.argmax(np.isnan(self.values)))} is not a number")
 
+    @classmethod
+    def by_arrival(cls, jobs: int) -> "QueueKeys":
+        """Return the keys of so many jobs that stand in the order in which they join the queue."""
+        return cls(OrderKind.ARRIVAL, np.zeros(jobs))
+
 
 @runtime_checkable
 class QueueOrder(Protocol):

@@ -1,25 +1,32 @@
 """The interface of schedulers, which see the queue and the machine, and decide which jobs start; policies by name.
 
-Names are those of every installed package, the entry points ``allocopt.policies``, of queue orders with backfilling,
-and of policies of multicore machines.
+A name is an entry point ``allocopt.policies`` of an installed package, a queue order with backfilling, or a policy of
+multicore machines.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
-from allocopt.arrays import IntArray
+import numpy as np
+
 from allocopt.errors import PluginError, UsageError
 from allocopt.plugins import Fence, make_plugin, plugin_names
+from allocopt.simulator.decisions import Decision
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.multicore.policies import ACTIONS, Action, JobSelection
-from allocopt.simulator.rules import Backfill, QueueOrder
+from allocopt.simulator.rules import Backfill, QueueKeys, QueueOrder
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 
 
+def name_of(part: object) -> str:
+    """Return the name of a scheduler or model, for people."""
+    return str(getattr(part, "name", type(part).__name__))
+
+
 class SchedulerError(PluginError):
-    """A scheduler, allocator or execution model that breaks a rule of the simulation, or raises; it is named."""
+    """A scheduler, allocator or execution model breaks a rule of the simulation, or raises; the message names it."""
 
 
 class Blame(Fence):
@@ -30,65 +37,19 @@ class Blame(Fence):
     error = SchedulerError
 
 
-class Start(NamedTuple):
-    """Start a waiting job now, on the nodes given; None leaves these to the allocator, where the platform has nodes."""
-
-    job: int
-    nodes: IntArray | None = None
-
-
-class Reserve(NamedTuple):
-    """Promise a waiting job a start time, in seconds and later than now; the scheduler is called again at that time.
-
-    A promise is a note: it is kept by the scheduler, not by the simulator.
-    """
-
-    job: int
-    time: float
-
-
-class Wait(NamedTuple):
-    """Call the scheduler again at a time, in seconds and later than now, though nothing may have happened."""
-
-    until: float
-
-
-class PlaceGuest(NamedTuple):
-    """Start a waiting job on units that a running one holds; an execution model says how they slow each other down.
-
-    The host has no guest and is none, and holds at least what the guest asks for, who may use a share of the host's
-    units: above 0 and at most 90 percent. The guest holds nothing of its own. When its host ends it holds what it asks
-    for, and the rest becomes free.
-    """
-
-    job: int
-    host: int
-    percent: int
-
-
-class SetQuota(NamedTuple):
-    """Change the quota of the guest of a job: the share of the host's units, above 0 and at most 90 percent."""
-
-    host: int
-    percent: int
-
-
-Decision = Start | Reserve | Wait | PlaceGuest | SetQuota
-
-
 @runtime_checkable
 class Scheduler(Protocol):
     """Decides at every scheduling point which jobs start."""
 
     def schedule(self, view: View) -> Iterable[Decision]:
-        """Return what is to be done now, in this order; the view shows every decision as soon as it has been taken."""
+        """Return what to do now, in this order; the view shows the effect of one decision before the next is taken."""
 
 
 @runtime_checkable
 class WithExecution(Protocol):
-    """A scheduler that an execution model of its own goes with, unless another one is given.
+    """A scheduler with an execution model of its own, which is used unless another one is given.
 
-    Where the rules say nothing, jobs then are not killed at their limits.
+    Unless rules are given, jobs are not killed at their limits then.
     """
 
     def execution(self, workload: Workload) -> ExecutionModel:
@@ -97,17 +58,22 @@ class WithExecution(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListScheduler:
-    """A queue order with backfilling: the built-in schedulers, which run wholly compiled.
+    """A queue order with backfilling: the built-in schedulers, whose passes are compiled.
 
-    Raises `UsageError` if these are not what they should be.
+    Raises `UsageError` if a parameter is of another type, or ``backfill`` takes no order of its own.
 
     Parameters
     ----------
+    order
+        Order of the queue.
+    backfill
+        Which jobs may overtake one that does not fit.
     backfill_order
         Order in which jobs are tried for backfilling; None for that of the queue.
     compression
         Whether conservative backfilling plans all reservations anew when a job ends before its estimate. Without it
-        reservations never move, and where users overestimate the machine stands idle for them.
+        reservations never move, and the machine stands idle for them where users overestimate. On a cluster it is not
+        looked at.
     """
 
     order: QueueOrder
@@ -133,7 +99,7 @@ BACKFILLS = {kind.name.lower().replace("_", "-"): kind for kind in Backfill}
 AnyScheduler = ListScheduler | Scheduler
 
 Policy = QueueOrder | AnyScheduler | Action
-"""What a name may stand for; an action is a pair of selections for the tasks of a multicore machine."""
+"""Anything that a name may stand for; an action is a pair of selections for the tasks of a multicore machine."""
 
 
 def policy_names() -> list[str]:
@@ -147,8 +113,8 @@ def get_policy(name: str, options: Mapping[str, Any] | None = None) -> Policy:
     Parameters
     ----------
     name
-        One of `policy_names`; a queue order with backfilling, such as ``sjf+easy``; or a kind of backfilling alone,
-        such as ``easy``, which goes with the order of arrival.
+        One of `policy_names`; a queue order with backfilling, such as ``sjf+easy``; or only a kind of backfilling, such
+        as ``easy``, which stands for ``fcfs+easy``.
     options
         Values for the policy's own parameters.
 
@@ -173,7 +139,7 @@ def get_policy(name: str, options: Mapping[str, Any] | None = None) -> Policy:
 def backfilled(
     name: str, policy: Policy, kind: str | None, tried: str | None = None, *, compression: bool = True
 ) -> Policy:
-    """Join a policy with a kind of backfilling, if one is named, in which jobs are tried in the order of ``tried``.
+    """Join a policy with a kind of backfilling, in which jobs are tried in the order ``tried``, if these are named.
 
     Raises `UsageError` if there is no such backfilling or order, or the policy takes none.
     """
@@ -187,3 +153,13 @@ def backfilled(
     if not isinstance(order, QueueOrder | None):
         raise UsageError(f"the order of backfilling {tried!r} is no queue order")
     return ListScheduler(policy, BACKFILLS[kind or "none"], order, compression)
+
+
+def keys_of(order: QueueOrder, workload: Workload, rng: np.random.Generator) -> QueueKeys:
+    """Return the keys of a queue order; raise `SchedulerError` if it raises, or they are not one for each job."""
+    name = f"queue order {order.name!r}"
+    with Blame(name):
+        keys = order.keys(workload, rng)
+    if not isinstance(keys, QueueKeys) or np.shape(keys.values) != (len(workload),):
+        raise SchedulerError(f"{name} must return QueueKeys with one value for each of the {len(workload)} jobs")
+    return keys

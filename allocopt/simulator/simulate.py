@@ -1,26 +1,30 @@
 """`simulate`: one call for every scheduler on every workload and machine."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast, overload, runtime_checkable
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol, cast, overload, runtime_checkable
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
-from allocopt.interruption import run_in_slices
 from allocopt.kernels.ready import make_ready
-from allocopt.simulator.engine import PYTHON_KERNELS, Simulation, Size, name_of
+from allocopt.simulator.engine import Observer, Simulation, is_alone
 from allocopt.simulator.execution import ExecutionModel
-from allocopt.simulator.kernels.backfilling import list_pass, run
-from allocopt.simulator.kernels.conservative import conservative_pass, run_conservative
-from allocopt.simulator.kernels.events import advance
 from allocopt.simulator.multicore.policies import ACTION_NAMES, Action
 from allocopt.simulator.placement import Allocator
-from allocopt.simulator.rules import Backfill, QueueOrder, Rules
+from allocopt.simulator.rooms import Size, kernels_of
+from allocopt.simulator.rules import QueueOrder, Rules
 from allocopt.simulator.schedule import ClusterSchedule, Schedule
-from allocopt.simulator.scheduler import AnyScheduler, ListScheduler, Policy, Scheduler, WithExecution, get_policy
-from allocopt.simulator.shared.simulation import BySolver, simulate_on_cluster
+from allocopt.simulator.scheduler import (
+    AnyScheduler,
+    ListScheduler,
+    Policy,
+    Scheduler,
+    WithExecution,
+    get_policy,
+    name_of,
+)
+from allocopt.simulator.shared.room import BySolver
 from allocopt.simulator.shared.state import Allocation
 from allocopt.traces.workload import Workload
 
@@ -29,9 +33,6 @@ if TYPE_CHECKING:
     from allocopt.simulator.multicore.simulation import MulticoreSchedule
     from allocopt.simulator.multicore.state import Execution
     from allocopt.traces.tasks import TaskWorkload
-
-# Called after every scheduling pass.
-Observer = Callable[[Simulation], None]
 
 
 @runtime_checkable
@@ -64,6 +65,8 @@ def simulate(
     seed: int = 0,
     *,
     allocator: Allocation | BySolver | str | None = None,
+    execution: ExecutionModel | None = None,
+    observer: Observer | None = None,
 ) -> ClusterSchedule: ...
 @overload
 def simulate(
@@ -136,45 +139,21 @@ def simulate(
     if not isinstance(execution, ExecutionModel | None):
         raise UsageError(f"the execution model is {execution!r}, must have a method `speeds`")
     chosen = as_scheduler(scheduler)
-    if isinstance(platform, Cluster):
-        if (demands, execution, observer) != (None, None, None):
-            raise UsageError("demands, an execution model and an observer do not go with a cluster")
-        return simulate_on_cluster(workload, platform, chosen, rules, seed, allocator)
     if isinstance(chosen, WithExecution):
         execution, rules = execution or chosen.execution(workload), rules or Rules(kill_at_limit=False)
+    # A `Machine` of cores is refused there.
+    machine = cast(Platform | Cluster | Size, platform)
     simulation = Simulation(
-        # A `Machine` is refused there.
-        *(workload, cast(Platform, platform), chosen, rules, seed),
+        *(workload, machine, chosen, rules, seed),
         demands=demands,
-        allocator=cast(Allocator | None, allocator),
+        allocator=allocator,
         execution=execution,
         is_watched=observer is not None,
     )
-    entries = entries_of(chosen, simulation.platform, execution, observer)
-    make_ready(entries)
-    if len(entries) == 1:
-        run_in_slices(partial(entries[0], simulation.state), 2**18)
-    else:
-        while simulation.advance():
-            simulation.decide(chosen)
-            if observer is not None:
-                observer(simulation)
+    make_ready(kernels_of(machine, chosen, is_alone=is_alone(chosen, execution, observer)))
+    simulation.run(chosen, observer)
     schedule = simulation.schedule(chosen)
     return execution.measured(schedule) if isinstance(execution, _MeasuringModel) else schedule
-
-
-def entries_of(
-    scheduler: AnyScheduler,
-    platform: Platform,
-    execution: ExecutionModel | None = None,
-    observer: Observer | None = None,
-) -> tuple[Callable[..., Any], ...]:
-    """Return the kernels that `simulate` calls: one for all, or those for one scheduling point after the other."""
-    if not isinstance(scheduler, ListScheduler):
-        return PYTHON_KERNELS
-    if not platform.has_nodes and execution is None and observer is None:
-        return (run_conservative if scheduler.backfill is Backfill.CONSERVATIVE else run,)
-    return advance, conservative_pass if scheduler.backfill is Backfill.CONSERVATIVE else list_pass
 
 
 def as_scheduler(scheduler: str | Policy) -> AnyScheduler:

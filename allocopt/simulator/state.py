@@ -102,6 +102,7 @@ class EventJob(Protocol):
     next_dependent: int  # the next job that waits for the same one as this one
     event_rank: int  # which of two events at the same time comes first: the lower, no two of which are equal
     event_place: int  # its place in the heap of events
+    reserved: float  # start time it was promised last; infinite where there is no promise
 
 
 class JobRecord(EventJob, Protocol):
@@ -109,7 +110,6 @@ class JobRecord(EventJob, Protocol):
 
     order_value: float  # orders the queue (see `QueueKeys`)
     backfill_value: float  # orders backfilling
-    reserved: float  # start time it was promised; infinite where there is no promise
     order_rank: int  # its place among all jobs by the values
     backfill_rank: int
     user: int
@@ -170,12 +170,24 @@ def waiting_jobs(record: type, submit: FloatArray, run: FloatArray, estimate: Fl
     """Return jobs that wait for no other and are never killed, of a record that is an `EventJob`; shape ``(n,)``."""
     jobs = np.zeros(len(submit), dtype=record_dtype(record))
     jobs["submit"], jobs["run"], jobs["estimate"] = submit, run, estimate
-    jobs["limit"], jobs["speed"] = np.inf, 1.0
+    jobs["limit"], jobs["reserved"], jobs["speed"] = np.inf, np.inf, 1.0
     for field in ("release", "start", "end", "event", "expected_end"):
         jobs[field] = np.nan
     for field in ("preceding", "dependent", "next_dependent"):
         jobs[field] = NOBODY
     return jobs
+
+
+def listed(state: Events, row: int, length: str) -> IntArray:
+    """Return a copy of one of the lists of jobs, whose length is a field of the clock."""
+    jobs: IntArray = state.lists[row, : state.clock[length][0]].copy()
+    return jobs
+
+
+def waits(state: Events, job: int) -> bool:
+    """Whether a job has joined the queue and not started."""
+    record: Any = state.jobs[job]
+    return not np.isnan(record["release"]) and bool(np.isnan(record["start"]))
 
 
 def wait_for(jobs: Any, preceding: IntArray, think: FloatArray) -> None:
@@ -232,7 +244,6 @@ def new_state(
     jobs["order_value"], jobs["order_rank"] = order.values, _ranks(order.values)
     ranks = jobs["order_rank"] if tried is order else _ranks(tried.values)
     jobs["backfill_value"], jobs["backfill_rank"] = tried.values, ranks
-    jobs["reserved"] = np.inf
     return State(
         clock=clock,
         rules=numbers,

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import UsageError
+from allocopt.simulator.decisions import Decision, Start
 from allocopt.simulator.rules import Level, Mode, Reservations
-from allocopt.simulator.scheduler import Decision, SchedulerError, Start
+from allocopt.simulator.scheduler import SchedulerError
 from allocopt.simulator.state import NOBODY
 from allocopt.simulator.view import View
 
@@ -137,7 +138,7 @@ class TwoLevelScheduler:
         shadow, spare = view.shadow(log.holder)
         log.promised[log.holder] = min(log.promised[log.holder], shadow)
         while True:
-            others = (job for job in view.backfillable(shadow, spare) if job != log.holder)
+            others = (job for job in view.backfillable(log.holder) if job != log.holder)
             jobs = np.array(list(islice(others, self.window)), dtype=np.int64)
             if not len(jobs):
                 return

@@ -1,47 +1,49 @@
 """What a scheduler sees: the queue and the machine, not how long jobs will really run."""
 
-import operator
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from allocopt.arrays import BoolArray, FloatArray, IntArray
-from allocopt.cluster.platform import Platform
+from allocopt.arrays import BoolArray, FloatArray, IntArray, read_only
 from allocopt.simulator.execution import ExecutionModel
-from allocopt.simulator.kernels.backfilling import next_backfillable, shadow_of
-from allocopt.simulator.kernels.queue import tidy_queue
-from allocopt.simulator.placement import Guest, Placement
-from allocopt.simulator.state import FREE, NOBODY, QUEUE, RUNNING, State
+from allocopt.simulator.placement import Guest
+from allocopt.simulator.posed import PosedWindow
+from allocopt.simulator.room import PoolRoom, Room
+from allocopt.simulator.schedule import HOP_COST
+from allocopt.simulator.state import RUNNING, listed
 from allocopt.traces.workload import Workload
 
 _NO_GUESTS: Mapping[int, Guest] = MappingProxyType({})
 
 
 class View:
-    """The cluster at the present time, read only; jobs are numbered as in their workload.
+    """The machine at the present time, read only; jobs are numbered as in their workload.
 
-    ``guests`` tells the guest of each job that has one, by the number of the job, ``execution`` how fast jobs run, None
-    for speed 1, and ``rng`` is the scheduler's source of randomness.
+    ``platform`` is the machine with its resources; a cluster counts cores and GPUs in thousandths, memory in MiB.
+    ``request`` holds what each job asks for of each resource, on all nodes together, shape ``(n, R)``. An exclusive job
+    of a cluster counts for its least number of nodes, each as small as the smallest that it may get. ``guests`` holds
+    the guest of each job that has one, by the number of the host. ``execution`` is the model of how fast jobs run, None
+    for speed 1. ``rng`` is the scheduler's source of randomness.
     """
 
     def __init__(
         self,
         workload: Workload,
-        platform: Platform,
-        state: State,
-        placement: Placement | None,  # which job holds which nodes; None where nodes are not tracked
-        guests: Mapping[int, Guest] = _NO_GUESTS,
+        room: Room,
         execution: ExecutionModel | None = None,
-        rng: np.random.Generator | None = None,
     ) -> None:
-        self._state, self._placement = state, placement
-        self.rng = np.random.default_rng(0) if rng is None else rng
-        self.platform, self.guests, self.execution = platform, guests, execution
+        self._room, self._state, self.rng = room, room.state, room.rng
+        self.platform, self.execution = room.platform, execution
+        self.guests = _NO_GUESTS if room.guests is None else room.guests.of
         self.ids, self.users, self.processors = workload.ids, workload.users, workload.processors
-        self.submit, self.estimate, self.request = workload.submit, workload.estimate, _read_only(state.request)
+        self.submit, self.estimate, self.request = workload.submit, workload.estimate, room.request
+        self._names = workload.names
+
+    @property
+    def takes_guests(self) -> bool:
+        """Whether jobs may run on what others hold (`PlaceGuest`): in a pool."""
+        return self._room.guests is not None
 
     @property
     def now(self) -> float:
@@ -50,96 +52,111 @@ class View:
 
     @property
     def queue(self) -> IntArray:
-        """Waiting jobs in the order of the queue, a copy: `head`, `first` and `backfillable` show less of it sooner."""
+        """All waiting jobs in the order of the queue, a copy; `head`, `first` and `backfillable` are faster."""
         return self.first(len(self.ids))
 
     @property
     def head(self) -> int | None:
-        """The first waiting job; None where nobody waits."""
-        clock = self._state.clock
-        return int(self._state.lists[QUEUE, clock["first"][0]]) if clock["n_queued"][0] else None
+        """The first waiting job; None if no job waits."""
+        first = self._room.first(1)
+        return int(first[0]) if len(first) else None
 
     def first(self, most: int) -> IntArray:
-        """Return the first waiting jobs, so many at most, in the order of the queue."""
-        clock = self._state.clock
-        first, n_queued, n_gone = clock["first"][0], clock["n_queued"][0], clock["n_gone"][0]
-        if not n_gone:
-            return self._state.lists[QUEUE, first : first + min(n_queued, most)].copy()
-        queue = self._state.lists[QUEUE, first : first + n_queued + n_gone]
-        return queue[queue >= 0][:most]
+        """Return the first waiting jobs in the order of the queue, ``most`` at most."""
+        return self._room.first(most)
 
     @property
     def running(self) -> IntArray:
-        """Running jobs by the end that their estimates promise, first things first."""
-        return self._state.lists[RUNNING, : self._state.clock["n_running"][0]].copy()
+        """Running jobs by the end that their estimates promise, the earliest first."""
+        return listed(self._state, RUNNING, "n_running")
 
     @property
     def free(self) -> IntArray:
         """Idle units of each resource, shape ``(R,)``."""
-        return _read_only(self._state.units[FREE])
+        return self._room.free
 
     @property
     def free_processors(self) -> int:
-        """Idle units of the first resource: processors, nodes or cores."""
-        return int(self._state.units[FREE, 0])
+        """Idle units of the first resource: processors, nodes, cores, or on a cluster thousandths of cores."""
+        return int(self._room.free[0])
 
     @property
     def idle_nodes(self) -> IntArray:
-        """Nodes that no job holds, rising; empty where nodes are not tracked."""
-        return np.empty(0, dtype=np.int64) if self._placement is None else self._placement.idle_nodes()
+        """Nodes that no job holds, in ascending order; empty where nodes are not tracked."""
+        return self._room.idle_nodes
 
     @property
     def free_units(self) -> IntArray:
         """Idle units of each resource on each node, shape ``(nodes, R)``; one row where nodes are not tracked."""
-        return self.free[None, :] if self._placement is None else _read_only(self._placement.free)
+        return self._room.free_units
 
     @property
     def start(self) -> FloatArray:
         """When each job started, in seconds; NaN before."""
-        return _read_only(self._state.jobs["start"])
+        return read_only(self._state.jobs["start"])
+
+    @property
+    def release(self) -> FloatArray:
+        """When each job joined the queue, in seconds; NaN before."""
+        return read_only(self._state.jobs["release"])
+
+    @property
+    def end(self) -> FloatArray:
+        """When each job ended, in seconds, a copy; NaN before."""
+        ends = self._state.jobs["end"]
+        ended: FloatArray = np.where(ends <= self.now, ends, np.nan)
+        return ended
 
     @property
     def expected_end(self) -> FloatArray:
         """When each job ends by its estimate, in seconds; NaN before it has started."""
-        return _read_only(self._state.jobs["expected_end"])
+        return read_only(self._state.jobs["expected_end"])
 
     @property
     def reserved(self) -> FloatArray:
-        """When each job was last promised to start, in seconds; infinite where it was not."""
-        return _read_only(self._state.jobs["reserved"])
+        """Start time that each job was last promised, in seconds; infinite without a promise."""
+        return read_only(self._state.jobs["reserved"])
 
     def shadow(self, job: int) -> tuple[float, IntArray]:
-        """Return when a waiting job can start by the estimates of those that run, and what is spare then.
+        """Return when a waiting job that does not fit now can start, by the estimates of the running jobs.
 
-        The time is in seconds; an estimated end that has passed counts as now. Spare are the units of each resource
-        that are idle beside the job from then on, shape ``(R,)``; negative where it asks for more than there will be.
+        Returns the time in seconds, and the spare units of each resource, shape ``(R,)``: those that are idle beside
+        the job then. An estimated end that has passed counts as now. Spare units are negative if the job asks for more
+        than there will be.
         """
-        spare = np.zeros(len(self.platform.resources), dtype=np.int64)
-        return float(shadow_of(self._state, job, spare)), spare
+        return self._room.shadow(job)
 
-    def backfillable(self, shadow: float = np.inf, spare: IntArray | None = None) -> Iterator[int]:
-        """Yield the waiting jobs, in the order of the queue, that may start now and delay nobody who starts at a time.
+    def backfillable(self, *heads: int) -> Iterator[int]:
+        """Yield the waiting jobs, in the order of the queue, that may start now without delaying the heads.
 
-        Such a job fits what is free, and either ends by ``shadow`` (in seconds, see `shadow`) by its estimate or fits
-        ``spare``, the units that are idle beside the one that starts then, shape ``(R,)``, None for none; what it takes
-        of that is gone for those after it once it has started. Only jobs that may fit are looked at, so that a long
-        queue takes little longer than a short one. For schedulers written in Python.
+        Heads are waiting jobs, at most one of each partition; a machine without partitions is one partition. A job is
+        yielded if it fits now, and for each head either ends by its estimate before the head can start (see `shadow`),
+        or leaves free what the head will need. A job that is started takes what it needs from those after it. Without
+        heads all jobs that fit are yielded. Raises `UsageError` if two heads are of one partition.
+
+        Only jobs that may fit are looked at, so that a long queue takes little longer than a short one. This is for
+        schedulers written in Python, whose queue is in the order of arrival.
         """
-        state, job = self._state, NOBODY
-        left = np.zeros(len(self.platform.resources), dtype=np.int64) if spare is None else np.array(spare)
-        while True:
-            job = int(next_backfillable(state, job, shadow, left))
-            if job == NOBODY:
-                return
-            yield job
-            if not np.isnan(state.jobs["start"][job]) and self.now + self.estimate[job] > shadow:
-                left -= state.request[job]
+        return self._room.backfillable(heads)
 
-    def kernel_state(self) -> State:
-        """Return the simulation behind the view, its waiting jobs side by side, for kernels that read it."""
-        if self._state.clock["n_gone"][0]:
-            tidy_queue(self._state)
-        return self._state
+    def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST) -> PosedWindow:
+        """Pose the choice of nodes for those of some waiting jobs, by priority, that fit together.
+
+        On whole nodes these are the first ones, up to one that does not fit. On a cluster a job that does not fit is
+        left out, and later ones may follow. Raises `UsageError` unless the machine is a cluster, or whole nodes of a
+        topology.
+        """
+        return self._room.window(jobs, name, hop_cost)
+
+    @property
+    def as_pool(self) -> PoolRoom:
+        """The machine as a pool of units, for agents that only know pools.
+
+        A `Platform` is returned as it is. In place of a cluster there is a pool of as many units as it has cores, in
+        which a job counts for its share of the resource that it asks for most of, rounded up. The waiting jobs stand
+        in adjacent columns of the queue of ``state``.
+        """
+        return self._room.as_pool()
 
     def waited(self, job: int) -> float:
         """Seconds for which a job has been waiting."""
@@ -147,20 +164,28 @@ class View:
 
     def fits(self, job: int) -> bool:
         """Whether what a job asks for is free."""
-        # Of so few numbers lists are compared faster than arrays.
-        return all(map(operator.le, self._state.request[job].tolist(), self._state.units[FREE].tolist()))
+        return self._room.fits(job)
 
-    def fitting(self, jobs: IntArray, units: IntArray | None = None) -> BoolArray:
-        """Whether what each of some jobs asks for is free, or within other ``units``, shape ``(R,)``."""
-        there = self._state.units[FREE] if units is None else units
-        fits = np.ones(len(jobs), dtype=np.bool_)
-        # One resource after the other: most machines have one, and a reduction over that axis takes ten times as long.
-        for resource, room in enumerate(there.tolist()):
-            fits &= self._state.request[jobs, resource] <= room
-        return fits
+    def fitting(self, jobs: IntArray) -> BoolArray:
+        """Whether what each of some jobs asks for is free, shape ``(k,)``."""
+        return self._room.fitting(jobs)
 
+    def name_of(self, job: int) -> str:
+        """Return the name of a job in its trace, or its id if it has none."""
+        return str(self._names[job] or self.ids[job])
 
-def _read_only(values: NDArray[Any]) -> NDArray[Any]:
-    view = values.view()
-    view.flags.writeable = False
-    return view
+    def partition_of(self, job: int) -> str:
+        """Return the name of the partition in whose queue a job stands; empty on a machine without partitions."""
+        return self._room.partition_of(job)
+
+    def asks(self, job: int) -> str:
+        """Say what a job asks for, for people."""
+        return self._room.asks(job)
+
+    def wants(self, job: int) -> str:
+        """Say what a job asks for, and how much of it is free now, for people."""
+        return f"asks for {self._room.asks(job)} with {self._room.there_for(job)}"
+
+    def in_words(self, units: IntArray) -> str:
+        """Write amounts of each resource of the platform, shape ``(R,)``, for people; amounts of 0 may be left out."""
+        return self._room.in_words(units)

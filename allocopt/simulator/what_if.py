@@ -1,4 +1,4 @@
-"""What if another allocator or scheduler had been there: one workload on one machine under every combination."""
+"""What if another allocator or scheduler had been used: one workload on one machine under every combination."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -13,15 +13,16 @@ from allocopt.errors import UsageError
 from allocopt.kernels.ready import make_ready
 from allocopt.problems.base import Strategy
 from allocopt.simulator.described import Described
+from allocopt.simulator.engine import is_alone
 from allocopt.simulator.execution import HopSlowdown
 from allocopt.simulator.metrics import Metrics, measure
 from allocopt.simulator.placement import DepthFirst
 from allocopt.simulator.recorded import RECORDED, Record
+from allocopt.simulator.rooms import kernels_of
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import AnyScheduler
-from allocopt.simulator.shared.kernel import simulate_shared
-from allocopt.simulator.shared.simulation import allocation_named, listed
+from allocopt.simulator.shared.room import allocation_named
 from allocopt.simulator.simulate import as_scheduler, simulate
 from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.budget import Budget
@@ -29,11 +30,12 @@ from allocopt.solving.protocol import Solver, get_solver
 from allocopt.traces.workload import Workload
 
 FIRST = "first"  # name of the allocator that gives every job the first idle nodes
+_RULES_AS_SOLVERS = {FIRST: "first-fit", "lowest-switch": "cons-tres"}  # solvers that place a window by the rule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """Schedule and metrics of one combination, the seconds that its simulation took, and sentences on it."""
+    """Schedule and metrics of one combination, the seconds that its simulation took, and remarks on it."""
 
     allocator: str
     scheduler: str
@@ -53,14 +55,19 @@ class WhatIf:
         The jobs; on a topology in whole nodes.
     machine
         How whole nodes are connected, or nodes that jobs may share.
+    rules
+        How events are taken, and whether jobs are killed.
     limits
-        What jobs that start together may cost an allocator.
+        What an allocator that is a solver may spend on jobs that start together; on a cluster, on a job.
     hop_slowdown
-        How far jobs are slowed down by hops (`HopSlowdown`); 0 for not at all, so that allocators change no times.
+        How far jobs are slowed down by hops (`HopSlowdown`); 0 for not at all, so that on whole nodes allocators change
+        no times.
+    seed
+        Of random queue orders and of solvers.
     record
-        What the site did itself, where the trace tells.
+        What the site did itself, if the trace records it.
     described
-        What is known of the jobs beside that, of which groups are made.
+        What else is known of the jobs, by which they are grouped.
     by
         Names of the groupings by which jobs are measured, see `allocopt.simulator.groups`.
     """
@@ -81,34 +88,32 @@ class WhatIf:
         return self.machine.topology.tree if isinstance(self.machine, Cluster) else self.machine
 
     def check(self, allocators: Sequence[str], schedulers: Sequence[str]) -> None:
-        """Raise `UsageError` if there is no allocator or scheduler of a name, or it does not take the problem."""
+        """Raise `UsageError` if an allocator or scheduler does not exist, or does not go with the machine."""
         for scheduler, name in product(schedulers, allocators):
             self._parts(name, scheduler)
 
     def outcomes(self, allocators: Sequence[str], schedulers: Sequence[str]) -> Iterator[Outcome]:
         """Yield the outcome of every combination, one scheduler after the other; names as `check` takes them.
 
-        Allocators are topology solvers or ``first``, on a cluster those of `allocation_named`; schedulers as
-        `as_scheduler` takes them, or ``window``: then the allocator allocates every period's window.
+        Allocators are topology solvers or ``first``, on a cluster those of `allocation_named`. Schedulers are those of
+        `as_scheduler`; under ``window`` the allocator allocates the window of every period.
         """
-        # All names are tried before the first simulation.
+        # All names are checked before the first simulation.
         runs = [(name, scheduler, *self._parts(name, scheduler)) for scheduler, name in product(schedulers, allocators)]
         slows = HopSlowdown(self.topology, self.hop_slowdown) if self.hop_slowdown else None
-        if isinstance(self.machine, Cluster):
-            # Compiling is no part of the first one's time.
-            make_ready((simulate_shared,))
+        machine: Any = self.machine
+        if not isinstance(self.machine, Cluster):
+            machine = Platform.whole_nodes(self.machine)
         for name, scheduler, chosen, places in runs:
+            # Compiling does not count as time of the simulation.
+            make_ready(kernels_of(machine, chosen, is_alone=is_alone(chosen, slows, None)))
             started = time.perf_counter()
-            how = chosen, self.rules, self.seed
-            if isinstance(self.machine, Cluster):
-                schedule: Schedule = simulate(self.workload, self.machine, *how, allocator=places)
-            else:
-                platform = Platform.whole_nodes(self.machine)
-                schedule = simulate(self.workload, platform, *how, allocator=places, execution=slows)
+            how: Any = (self.workload, machine, chosen, self.rules, self.seed)
+            schedule: Schedule = simulate(*how, allocator=places, execution=slows)
             yield Outcome(name, scheduler, schedule, measure(schedule), time.perf_counter() - started)
 
     def recorded(self) -> Outcome:
-        """Return the outcome of the record, which is there."""
+        """Return the outcome of the record, which must not be None."""
         assert self.record is not None
         started = time.perf_counter()
         schedule, remarks = self.record.schedule, self.record.remarks()
@@ -116,13 +121,14 @@ class WhatIf:
 
     def _parts(self, allocator: str, scheduler: str) -> tuple[AnyScheduler, Any]:
         time_limit, iterations = self.limits.seconds, self.limits.iterations
-        if isinstance(self.machine, Cluster):
-            if self.hop_slowdown:
-                raise UsageError("hops do not slow jobs down where these share nodes, on blocks or on a forest")
-            return listed(as_scheduler(scheduler)), allocation_named(allocator, self.limits)
+        shares_nodes = isinstance(self.machine, Cluster)
         if scheduler == "window":
-            solver = _solver("sequential" if allocator == FIRST else allocator)
+            named = _RULES_AS_SOLVERS if shares_nodes else {FIRST: "sequential"}
+            solver: str | Solver = named.get(allocator, allocator)
+            solver = solver if shares_nodes else _solver(str(solver))
             return WindowScheduler(solver=solver, time_limit=time_limit, iterations=iterations, seed=self.seed), None
+        if shares_nodes:
+            return as_scheduler(scheduler), allocation_named(allocator, self.limits)
         if allocator == FIRST:
             return as_scheduler(scheduler), DepthFirst()
         solver = _solver(allocator)

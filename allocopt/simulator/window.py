@@ -1,15 +1,13 @@
-"""Policy ``window``: every period a topology solver allocates the waiting jobs that fit together (NSA paper, III-C).
+"""Policy ``window``: every period a solver allocates the waiting jobs that fit together (NSA paper, section III-C).
 
-Beside it the allocator that asks a solver for the jobs of another scheduler, the windows of a trace as problems, and
-policy ``optimization``, which selects jobs by a knapsack.
+Also the allocator by which a topology solver places the jobs that another scheduler starts, the windows of a trace as
+problems, and policy ``optimization``, which selects jobs by a knapsack.
 """
 
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import starmap
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -20,20 +18,24 @@ from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidProblemError, MissingPackageError, NoSolutionError, UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.knapsack.problem import EQUAL_WEIGHTS, LEAST_ESTIMATE_S, KnapsackJob, KnapsackProblem, Reward
+from allocopt.problems.placement.problem import PlacementProblem
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
+from allocopt.problems.windows import WindowProblem, WindowSolution
+from allocopt.simulator.decisions import Decision, Start, Wait
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.placement import Share
+from allocopt.simulator.posed import PosedWindow, WholeNodes
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import HOP_COST
-from allocopt.simulator.scheduler import Decision, Start, Wait
 from allocopt.simulator.view import View
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
+from allocopt.solving.windows import KINDS, check_window_solver, window_solver
 from allocopt.traces.workload import Workload
 
-# The jobs of a problem that is made to see whether objective and weights are such.
+# Jobs of a problem that is made only to check the objective and the weights.
 _PROBE = (KnapsackJob("probe", {"nodes": 1}, 0.0, 1.0),)
 
 
@@ -41,9 +43,9 @@ _PROBE = (KnapsackJob("probe", {"nodes": 1}, 0.0, 1.0),)
 class OptimizationScheduler:
     """The optimization method of the DRAS paper, section 5.1: without reservation and without backfilling.
 
-    At every scheduling point the first waiting jobs, those of the window, are a `KnapsackProblem` with what is free;
-    the selected ones start, in the order of the queue. There is one selection per scheduling point: under
-    ``capability`` the best one may leave jobs waiting that would fit, and these are looked at again at the next event.
+    At every scheduling point the first waiting jobs, the window, and what is free make a `KnapsackProblem`; the
+    selected jobs start, in the order of the queue. There is one selection per scheduling point: under ``capability``
+    the best one may leave jobs waiting that would fit, until the next event.
 
     Raises `UsageError` if a number makes no sense, there is no such objective or solver, or the solver takes no
     knapsacks; `MissingPackageError` if the solver needs a package that is not installed.
@@ -55,7 +57,8 @@ class OptimizationScheduler:
     objective, weights
         ``capability`` (Eq. 1, with the weights w1, w2 and w3) or ``capacity`` (Eq. 2).
     solver
-        Name of an installed solver, or a solver object; ``dp`` takes one resource, ``auto`` any number.
+        Name of an installed solver, or a solver object; None for ``dp``, which takes one resource, and ``auto`` where
+        jobs ask for several.
     time_limit, iterations
         What it may spend on a selection, in seconds and in steps; None for no limit, and for the solver's default.
     """
@@ -65,11 +68,12 @@ class OptimizationScheduler:
     window: int = 50
     objective: str = "capability"
     weights: tuple[float, float, float] = EQUAL_WEIGHTS
-    solver: str | Solver = "dp"
+    solver: str | Solver | None = None
     time_limit: float | None = None
     iterations: int | None = None
     seed: int = 0
-    _solver: Solver = field(init=False, repr=False, compare=False)
+    # For one resource, and for several.
+    _solvers: tuple[Solver, Solver] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         Budget(self.time_limit, self.iterations)
@@ -83,10 +87,12 @@ class OptimizationScheduler:
             KnapsackProblem({"nodes": 1}, _PROBE, Reward(self.objective), tuple(self.weights))  # type: ignore[arg-type]
         except (InvalidProblemError, TypeError) as error:
             raise UsageError(f"weights must be three numbers w1, w2, w3: {error}") from None
-        solver = get_solver(self.solver, None, KnapsackProblem.kind) if isinstance(self.solver, str) else self.solver
-        if solver.kind != KnapsackProblem.kind:
-            raise UsageError(f"solver {solver.name!r} selects no jobs: it takes no knapsack problems")
-        object.__setattr__(self, "_solver", solver)
+        asked: tuple[str | Solver, ...] = ("dp", "auto") if self.solver is None else (self.solver, self.solver)
+        found = [get_solver(one, None, KnapsackProblem.kind) if isinstance(one, str) else one for one in asked]
+        for solver in found:
+            if solver.kind != KnapsackProblem.kind:
+                raise UsageError(f"solver {solver.name!r} selects no jobs: it takes no knapsack problems")
+        object.__setattr__(self, "_solvers", tuple(found))
 
     def schedule(self, view: View) -> Iterator[Decision]:
         """Start the selected jobs. Raises `UsageError` if the solver does not take so many jobs or resources."""
@@ -95,11 +101,14 @@ class OptimizationScheduler:
         if not len(fitting):
             return
         problem = self.problem(view, window.tolist())
-        result = solve(problem, None, self._solver, self.time_limit, self.seed, iterations=self.iterations)
+        solver = self._solvers[len(problem.capacity) > 1]
+        result = solve(problem, None, solver, self.time_limit, self.seed, iterations=self.iterations)
         selected = window[list(result.found().jobs)].tolist()
-        # Nobody is selected only where the weights find nothing in any job; the first that fits keeps time going.
+        # If the weights value no job, none is selected; the first one that fits starts, so that the simulation goes on.
         for job in selected or [int(fitting[0])]:
-            yield Start(job)
+            # On nodes that jobs share, what is free in total may be spread over too many of them.
+            if view.fits(job):
+                yield Start(job)
 
     def problem(self, view: View, jobs: list[int]) -> KnapsackProblem:
         """Pose the selection from some waiting jobs with what is free now."""
@@ -121,7 +130,7 @@ class OptimizationScheduler:
         )
 
 
-# Part of a period by which a job may miss the multiple that it was submitted at because times are rounded.
+# Times are rounded: a job may seem to have waited less than whole periods by this part of one.
 _ROUNDING = 1e-9
 
 # Range of the period: beyond any that makes sense, and safe from rounding.
@@ -129,33 +138,10 @@ _SHORTEST_S, _LONGEST_S = 1e-3, 1e9
 
 _LARGEST_SEED = 2**31
 
+_PLACEMENT_STEPS = 1000
+
 
 Allocate = Callable[[TopologyProblem], Allocation]
-
-
-class _Window(NamedTuple):
-    """Jobs that start together."""
-
-    single: dict[int, IntArray]  # the one-node jobs, each with its node
-    jobs: tuple[int, ...]  # the others, in the order of priority
-    problem: TopologyProblem | None  # where those go, of the idle nodes that remain; None where there are none
-
-    @classmethod
-    def of(
-        cls, topology: Topology, idle: IntArray, asked: Mapping[int, Job], name: str, hop_cost: float = HOP_COST
-    ) -> "_Window":
-        """Give the first idle nodes to the jobs that ask for one, at no cost, and pose the problem of the others."""
-        single = [job for job, request in asked.items() if request.nodes == 1]
-        several = {job: request for job, request in asked.items() if request.nodes > 1}
-        first, rest = idle[: len(single), None], idle[len(single) :]
-        problem = TopologyProblem(topology, rest, tuple(several.values()), hop_cost, name) if several else None
-        return cls(dict(zip(single, first, strict=True)), tuple(several), problem)
-
-    def nodes(self, allocate: Allocate) -> dict[int, IntArray]:
-        """Return the nodes of all jobs, those of the problem as it is solved."""
-        if self.problem is None:
-            return self.single
-        return self.single | dict(zip(self.jobs, allocate(self.problem).nodes, strict=True))
 
 
 def _checked_period(period_s: float) -> float:
@@ -167,33 +153,32 @@ def _checked_period(period_s: float) -> float:
 def _due(period_s: float, time: float) -> float:
     """Return the first multiple of a period that is not before a time, in seconds."""
     number = math.ceil(time / period_s)
-    # The quotient is rounded, so that the multiple may be off by one.
+    # The quotient is rounded, so the multiple may be off by one.
     candidates = (multiple * period_s for multiple in (number - 1, number, number + 1))
     return min(candidate for candidate in candidates if candidate >= time)
 
 
-def _window_of(period_s: float, view: View, topology: Topology, name: str, hop_cost: float = HOP_COST) -> _Window:
-    """Select the jobs that start at a multiple of the period on a cluster whose nodes are given away whole.
+def _by_periods(period_s: float, view: View) -> IntArray:
+    """Return the waiting jobs in the order of priority at a multiple of the period.
 
-    They are taken by number of waiting periods, most first, then by nodes, fewest first, then by submission and id,
-    until one does not fit the idle nodes.
+    They are taken by number of waiting periods, most first, then by processors, fewest first, then by submission and
+    id.
     """
     queue = view.queue
     waited = np.array([view.waited(job) for job in queue.tolist()])
     periods = np.floor(waited / period_s + _ROUNDING)
-    order = queue[np.lexsort((view.ids[queue], view.submit[queue], view.processors[queue], -periods))]
-    selected = order[np.cumsum(view.processors[order]) <= view.free_processors].tolist()
-    asked = {job: Job(str(view.ids[job]), int(view.processors[job])) for job in selected}
-    return _Window.of(topology, view.idle_nodes, asked, name, hop_cost)
+    order: IntArray = queue[np.lexsort((view.ids[queue], view.submit[queue], view.processors[queue], -periods))]
+    return order
 
 
 @dataclass(frozen=True, slots=True)
 class WindowScheduler:
     """The window-based method of the NSA paper, section III-C: by number of waiting periods.
 
-    Jobs start at multiples of the period only. A window for which the solver finds no allocation, or which it does not
-    take, is allocated sequentially, which is feasible under every strategy; ``log`` counts these, and `remarks` says
-    why. Under the ``sequential`` event order every event at a multiple of the period is followed by a window. Raises
+    Jobs start at multiples of the period only. A window that the solver does not take, or for which it finds no
+    allocation, is allocated without a search: on whole nodes sequentially, which is feasible under every strategy, on a
+    cluster by the rule of the lowest switch. ``log`` holds the reasons, and `remarks` counts them. Under the
+    ``sequential`` event order every event at a multiple of the period is followed by a window. Raises
     `UsageError` if the period or a limit makes no sense, there is no such solver, or it does not take the strategy;
     `MissingPackageError` if the solver needs a package that is not installed.
     """
@@ -203,80 +188,85 @@ class WindowScheduler:
     period_s: float = 60.0
     solver: str | Solver = "auto"  # name of an installed solver, or a solver object
     strategy: str | None = None  # ``scas``, ``dcas`` or ``free``; None for the widest that the solver takes
-    # What it may spend on a window, in seconds, None for no limit, and in steps, None for its own default.
+    # What it may spend on a window, in seconds, None for no limit, and in steps, None for its own default. If both are
+    # None, it may take 1,000 steps for a window on nodes that jobs share.
     time_limit: float | None = None
     iterations: int | None = None
     seed: int = 0
-    # Why each window of several nodes, of all simulations so far, was allocated sequentially; None where it was not.
+    # For each window with a problem, of all simulations so far: why it was allocated without a search, or None.
     log: list[str | None] = field(init=False, repr=False, compare=False, default_factory=list)
-    _solver: Solver = field(init=False, repr=False, compare=False)
+    _solvers: Mapping[str, Solver] = field(init=False, repr=False, compare=False)  # by kind of problem
     _strategy: Strategy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         Budget(self.time_limit, self.iterations)
         if self.seed < 0:
             raise UsageError(f"the seed is {self.seed}, must not be negative")
-        solver = get_solver(self.solver) if isinstance(self.solver, str) else self.solver
         _checked_period(self.period_s)
-        object.__setattr__(self, "_solver", solver)
-        taken = [strategy for strategy in Strategy if strategy in solver.capabilities.strategies]
-        if solver.kind != TopologyProblem.kind or not taken:
-            raise UsageError(f"solver {solver.name!r} does not allocate windows: it takes no topology problems")
-        if not solver.is_available():
+        check_window_solver(self.solver)
+        found = {kind: window_solver(self.solver, kind) for kind in KINDS}
+        told = self.solver if isinstance(self.solver, str) else self.solver.name
+        if not all(solver.is_available() for solver in found.values()):
             fault = "is not available here: a package it needs is not installed"
-            raise MissingPackageError(f"solver {solver.name!r} {fault}")
+            raise MissingPackageError(f"solver {told!r} {fault}")
+        strategies = found[TopologyProblem.kind].capabilities.strategies
+        taken = [strategy for strategy in Strategy if strategy in strategies]
         if self.strategy is not None and self.strategy not in taken:
-            raise UsageError(f"solver {solver.name!r} does not take {self.strategy}; it takes {', '.join(taken)}")
+            raise UsageError(f"solver {told!r} does not take {self.strategy}; it takes {', '.join(taken)}")
+        object.__setattr__(self, "_solvers", found)
         object.__setattr__(self, "_strategy", taken[-1] if self.strategy is None else Strategy(self.strategy))
 
     def schedule(self, view: View) -> Iterator[Decision]:
         """Start the jobs of a window at a multiple of the period, and wait for the next multiple at other times."""
-        platform = view.platform
-        if platform.topology is None:
-            raise UsageError("policy 'window' needs a platform whose topology is known, such as a fat tree of nodes")
-        if platform.is_shared or len(platform.resources) > 1:
-            raise UsageError("policy 'window' gives away whole nodes, on this platform jobs share them")
         due = _due(self.period_s, view.now)
         if due > view.now:
-            # A job that a window leaves waiting can start only after an event, at which this is called again.
+            # Jobs that a window has left need no call: they can start only after an event, when this is called again.
             if len(view.queue):
                 yield Wait(due)
             return
-        window = _window_of(self.period_s, view, platform.topology, f"window at {due:g} s")
-        yield from starmap(Start, window.nodes(partial(self._allocate, due)).items())
+        window = view.window(_by_periods(self.period_s, view), f"window at {due:g} s")
+        yield from window.starts(None if window.problem is None else self._allocate(due, window, window.problem))
 
     def remarks(self) -> list[str]:
-        """Say how many windows were allocated sequentially instead, one line per reason; nothing where none was."""
+        """Say how many windows were allocated without a search, one line per reason; nothing if none was."""
         counts, windows = Counter(reason for reason in self.log if reason is not None), len(self.log)
         return [f"{number} of {windows} windows allocated sequentially: {reason}" for reason, number in counts.items()]
 
-    def _allocate(self, time: float, problem: TopologyProblem) -> Allocation:
-        solver, problem = self._solver, problem.with_strategy(self._strategy)
-        # A seed of its own for each window, whichever came before.
+    def _iterations(self, problem: WindowProblem) -> int | None:
+        """Return how many steps a solver may take, None for its own default, which is slow on shared nodes."""
+        is_unlimited = self.iterations is None and self.time_limit is None
+        return _PLACEMENT_STEPS if is_unlimited and problem.kind == PlacementProblem.kind else self.iterations
+
+    def _allocate(self, time: float, window: PosedWindow, posed: WindowProblem) -> WindowSolution:
+        solver = self._solvers[posed.kind]
+        problem = posed.with_strategy(self._strategy) if isinstance(posed, TopologyProblem) else posed
+        # Each window has a seed of its own, whatever windows came before.
         seed = int(np.random.default_rng((self.seed, round(time / self.period_s))).integers(_LARGEST_SEED))
         fault = f"{solver.name} found no allocation"
         if solver.refusal(problem) is not None:
             fault = f"{solver.name} takes {solver.capabilities.largest}"
         else:
             try:
-                found = solve(problem, None, solver, self.time_limit, seed, iterations=self.iterations).solution
-                if isinstance(found, Allocation):
+                found: WindowSolution | None = solve(
+                    problem, None, solver, self.time_limit, seed, iterations=self._iterations(problem)
+                ).solution
+                if found is not None:
                     self.log.append(None)
                     return found
             except NoSolutionError as error:
                 fault = f"{solver.name}: {error}"
         self.log.append(fault)
-        return Allocation.sequential(problem)
+        return window.without_search(problem)
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyAllocator:
-    """Whole nodes by a topology solver: the jobs that start together are a window, of those of several nodes."""
+    """Chooses whole nodes by a topology solver, for which jobs of several nodes that start together are a window."""
 
     topology: Topology
     solver: Solver
     strategy: str = "free"  # ``scas``, ``dcas`` or ``free``
-    # What it may spend on a window, in seconds and in steps; None for no limit, and for the solver's default.
+    # What it may spend on a window, in seconds, None for no limit, and in steps, None for its own default.
     time_limit: float | None = None
     iterations: int | None = None
     seed: int = 0
@@ -287,15 +277,14 @@ class TopologyAllocator:
             raise UsageError("a topology solver gives away whole nodes, this platform shares them")
         asked = {job: Job(name, int(size)) for job, (name, size) in enumerate(zip(names, request[:, 0], strict=True))}
         first = next((job.id for job in asked.values() if job.nodes > 1), None)
-        window = _Window.of(self.topology, np.flatnonzero(free[:, 0]), asked, f"job {first} and others")
-
-        def allocate(problem: TopologyProblem) -> Allocation:
-            found = solve(
-                problem, self.strategy, self.solver, self.time_limit, self.seed, iterations=self.iterations
-            ).solution
-            return _found(found, self.solver, f"the window of {problem.name}")
-
-        nodes = window.nodes(allocate)
+        idle = np.flatnonzero(free[:, 0])
+        window = WholeNodes.of(self.topology, idle, asked, f"job {first} and others", HOP_COST)
+        allocation = None
+        if window.problem is not None:
+            limits = self.time_limit, self.seed
+            found = solve(window.problem, self.strategy, self.solver, *limits, iterations=self.iterations).solution
+            allocation = _found(found, self.solver, f"the window of {window.problem.name}")
+        nodes = {start.job: start.nodes for start in window.starts(allocation) if start.nodes is not None}
         return [Share.whole(nodes[job]) for job in range(len(names))]
 
 
@@ -320,14 +309,14 @@ def windows(
     """Replay a workload as `WindowScheduler` does, and yield its windows in order of time, strategy ``free``.
 
     One-node jobs take the first idle nodes, at no cost; the others are a problem over the idle nodes that remain. Jobs
-    run as long as was recorded and wait for no other job. They count whole nodes, none more than the cluster has: see
-    `Workload.in_nodes`, `Workload.fitting`. Every window is allocated, those that are not yielded too, but not the ones
-    after the last that is asked for. Yielded are those of ``min_jobs`` (1 or more) to ``max_jobs`` jobs (None for no
-    limit), but for the first ``skip``; a number follows the prefix of their names, 000 for the first one yielded.
+    run as long as was recorded and wait for no other job. Their sizes are in whole nodes, at most as many as the
+    machine has: see `Workload.in_nodes`, `Workload.fitting`. Windows of ``min_jobs`` (1 or more) to ``max_jobs`` jobs
+    (None for no limit) are yielded, except the first ``skip``; they are named by the prefix and a number, from 000.
+    Other windows are allocated as well, but none after the last one that the caller asks for.
 
     Raises `UsageError` if the period, in seconds, or a limit makes no sense; `InvalidProblemError` if a job is larger
-    than the cluster; `InvalidSolutionError` if ``allocate`` gives a node away that is not idle, or not as many as a job
-    asks for.
+    than the machine; `InvalidSolutionError` if ``allocate`` gives away a node that is not idle, or another number of
+    nodes than a job asks for.
     """
     largest = len(workload) if max_jobs is None else max_jobs
     if min_jobs < 1:
@@ -353,24 +342,27 @@ def windows(
         if due > simulation.view.now:
             simulation.decide(_Decided((Wait(due),)))
             continue
-        window = _window_of(period_s, simulation.view, topology, f"{prefix}-{max(found, 0):03d}", hop_cost)
-        if window.problem is not None and min_jobs <= len(window.jobs) <= largest:
+        order, name = _by_periods(period_s, simulation.view), f"{prefix}-{max(found, 0):03d}"
+        window = simulation.view.window(order, name, hop_cost)
+        problem = window.problem
+        assert isinstance(problem, TopologyProblem | None)
+        if problem is not None and min_jobs <= len(problem.jobs) <= largest:
             if found >= 0:
-                yield window.problem
+                yield problem
             found += 1
-        simulation.decide(_Decided(tuple(starmap(Start, window.nodes(checked).items()))))
+        simulation.decide(_Decided(tuple(window.starts(None if problem is None else checked(problem)))))
 
 
 class _Decided(NamedTuple):
     decisions: tuple[Decision, ...]
 
     def schedule(self, view: View) -> tuple[Decision, ...]:
-        """Return them."""
+        """Return the decisions."""
         return self.decisions
 
 
 def solver_allocator(name: str, strategy: str, iterations: int, rng: np.random.Generator) -> Allocate:
-    """Make an allocator of windows of a solver, which may spend so many iterations on each and no limit of time.
+    """Make a function that allocates windows by a solver, which may take so many steps for each and any time.
 
     The same generator state gives the same windows. Raises `UsageError` if the solver does not take the strategy.
     """

@@ -11,8 +11,18 @@ from allocopt.kernels.compiled import kernel
 from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
 from allocopt.problems.placement.certificates import LeafPrices
 from allocopt.problems.placement.window import BOUND_KERNELS, Window
+from allocopt.simulator.rules import QueueKeys
 from allocopt.simulator.shared.allocation import amounts_held, choose
-from allocopt.simulator.shared.state import NOW, SHARED, Allocation, Shared, SharedMachine, SharedRules, new_shared
+from allocopt.simulator.shared.state import (
+    NOW,
+    SHARED,
+    Allocation,
+    Shared,
+    SharedJobs,
+    SharedMachine,
+    SharedRules,
+    new_shared,
+)
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 
@@ -52,12 +62,12 @@ class _Rule(PlacementSolver):
 
     def search(self, problem: PlacementProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         # The state of a simulation in which all jobs have come at once.
-        machine = SharedMachine(
-            np.ascontiguousarray(problem.free), problem.groups, np.ones(problem.size, dtype=np.int64)
-        )
+        equal, one_tier = np.ones(problem.size, dtype=np.int64), np.ones(1, dtype=np.int64)
+        machine = SharedMachine(np.ascontiguousarray(problem.free), problem.groups, equal, one_tier)
         requests = [job.request._replace(partition=0) for job in problem.jobs]
-        zeros, numbers = np.zeros(len(requests)), np.arange(len(requests))
-        state = new_shared(machine, requests, numbers, zeros, zeros, zeros, numbers, SharedRules(self.allocation))
+        zeros = np.zeros(len(requests))
+        jobs = SharedJobs(np.arange(len(requests)), zeros, zeros, zeros)
+        state = new_shared(machine, requests, jobs, SharedRules(self.allocation), QueueKeys.by_arrival(len(requests)))
         state.users[:] = problem.in_use
         is_left, jobs_at_once = True, max(1, NODES_AT_ONCE // problem.size)
         while is_left and not run.clock.expired():

@@ -21,8 +21,9 @@ import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
+from allocopt.simulator.decisions import Decision, Start
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys
-from allocopt.simulator.scheduler import Decision, ListScheduler, Start
+from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 

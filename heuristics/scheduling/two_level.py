@@ -8,8 +8,9 @@ import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
+from allocopt.simulator.decisions import Decision, Start
 from allocopt.simulator.rules import Level, OrderKind, QueueKeys, QueueOrder, Reservations
-from allocopt.simulator.scheduler import Decision, Scheduler, Start, get_policy
+from allocopt.simulator.scheduler import Scheduler, get_policy
 from allocopt.simulator.state import NOBODY
 from allocopt.simulator.two_level import END, PAPER_WINDOW, Choice, TwoLevelLog, TwoLevelScheduler
 from allocopt.simulator.view import View

@@ -15,8 +15,8 @@ from allocopt.envs.cush.dynamics import FIRST_TRAIT
 from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.envs.cush.task import N_NUMBERS, DynamicTypes, Episodes, Options
 from allocopt.errors import UsageError
+from allocopt.simulator.decisions import Decision, Start, Wait
 from allocopt.simulator.locality import Policy, WorkloadType
-from allocopt.simulator.scheduler import Decision, Start, Wait
 from allocopt.simulator.state import FREE, NOBODY, RUNNING
 from allocopt.simulator.view import View
 from learned.rl.slots import SlotPolicy
@@ -263,7 +263,7 @@ class Cush:
                 raise UsageError(f"kinds have shapes {shapes}, must have {expected} for these jobs and weights")
             names, total = view.platform.resources, view.platform.total
             gpus = names.index(GPUS) if GPUS in names[1:] else 0
-            asked = view.request[:, [0, gpus]] * [1, gpus > 0]
+            asked: IntArray = view.request[:, [0, gpus]] * np.array([1, int(gpus > 0)])
             machine = Machine(1, int(total[0]), max(1, int(total[gpus])) if gpus else 1)
             arrival, length = (view.submit // self.timestep_s).astype(np.int64), view.estimate / self.timestep_s
             order = np.lexsort((length, arrival))
@@ -293,6 +293,8 @@ class Cush:
             clock["now"][:] = int(view.now // self.timestep_s)
             clock["n_running"][:], clock["n_queued"][:] = len(run), len(waiting) - len(shown)
             observations, legal = simulation.episodes.observe()
+            fits = view.fitting(simulation.order[simulation.episodes.jobs()[0, : len(shown)]])
+            legal[0, : len(shown)] &= fits
             if not legal[0, :-1].any():
                 return
             legal = _idling_forbidden(legal, np.array([len(view.running) if self.waits else 0]))

@@ -16,8 +16,8 @@ from allocopt.arrays import Float32Array
 from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import Observing, Options
 from allocopt.errors import UsageError
+from allocopt.simulator.decisions import Decision
 from allocopt.simulator.rules import Reservations
-from allocopt.simulator.scheduler import Decision
 from allocopt.simulator.two_level import TwoLevelLog, TwoLevelScheduler
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
@@ -134,13 +134,11 @@ def _adapted(
 
 def _ended_jobs(view: View, since_s: float) -> Workload:
     # Of those that were submitted since then, with the run times that they really had.
-    jobs = view.kernel_state().jobs
-    start, end, release = (np.asarray(jobs[name]) for name in ("start", "end", "release"))
-    ended = np.isfinite(start) & (end <= view.now)
-    rows = np.flatnonzero(ended & (release >= since_s))
+    start, end, release = view.start, view.end, view.release
+    rows = np.flatnonzero(np.isfinite(end) & (release >= since_s))
     run = np.maximum(end[rows] - start[rows], 1.0)
     submit = release[rows] - release[rows].min(initial=np.inf)
-    return Workload("seen", np.arange(len(rows)), submit, run, view.processors[rows], view.estimate[rows])
+    return Workload("seen", np.arange(len(rows)), submit, run, view.as_pool.request[rows, 0], view.estimate[rows])
 
 
 @dataclass(slots=True, eq=False)
@@ -192,7 +190,7 @@ class DrasPpo(AgentScheduler):
             jobs = _ended_jobs(view, view.now - self.memory_days * DAY_S)
             if len(jobs) >= LEAST_JOBS:
                 options = Options(window=agent.window, reward=agent.reward, skips_forced=True)
-                machine, before = int(view.platform.total[0]), operation.weights
+                machine, before = view.as_pool.platform.size, operation.weights
                 learned = _adapted(before, jobs, machine, options, (self.seed, operation.trained))
                 operation.trained += 1
                 operation.changed += any(not np.array_equal(learned[name], before[name]) for name in before)

@@ -18,11 +18,12 @@ from allocopt.cluster.platform import Platform
 from allocopt.envs.cush.jobsets import GPUS, HELD_OUT, JobSet, Machine, Recipe
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.errors import UsageError
+from allocopt.simulator.decisions import Start
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, Penalised, Policy
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder, Reservations, Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import ListScheduler, Scheduler, SchedulerError, Start, get_policy
+from allocopt.simulator.scheduler import ListScheduler, Scheduler, SchedulerError, get_policy
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import END, Choice, TwoLevelScheduler
 from allocopt.simulator.view import View

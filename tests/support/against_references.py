@@ -2,7 +2,7 @@
 
 As a script it runs seeds FIRST to LAST - 1 and prints what differs, what was counted and what was drawn, in `tests`:
 ``PYTHONPATH=. python -m support.against_references KIND FIRST LAST``, where KIND is ``windows``, or one of the
-sorts of traces: any, dense, overrun, blocks.
+sorts of traces: any, dense, overrun, blocks, orders, sequential, shares.
 """
 
 import sys
@@ -22,8 +22,9 @@ from allocopt.errors import InvalidProblemError, InvalidSolutionError, WrongAnsw
 from allocopt.placement import NodeTasks, Placements
 from allocopt.problems.instances import problem_from_object
 from allocopt.problems.placement.problem import PlacementProblem
-from allocopt.simulation import Rules
-from allocopt.simulator.shared.simulation import admitted
+from allocopt.simulation import EventOrder, Rules
+from allocopt.simulator.scheduler import backfilled, get_policy
+from allocopt.simulator.shared.admission import admitted
 from allocopt.solving.result import Result, Status
 from allocopt.traces.workload import Workload
 
@@ -43,8 +44,11 @@ def engine_rows(case: Case) -> list[Row]:
         return []
     if not len(kept):
         return []
-    rules = Rules(kill_at_limit=case.kill_at_limit)
-    found = allocopt.simulate(kept, case.cluster, case.policy, rules, allocator=case.allocator)
+    order, _, backfill = case.policy.partition("+")
+    scheduler = backfilled(order, get_policy(order), backfill or None, case.backfill_order)
+    events = EventOrder.SEQUENTIAL if case.is_sequential else EventOrder.BATCHED
+    rules = Rules(events, kill_at_limit=case.kill_at_limit)
+    found = allocopt.simulate(kept, case.cluster, scheduler, rules, allocator=case.allocator)
     assert found.nodes is not None
     assert found.tasks is not None
     return [
@@ -66,8 +70,17 @@ def slow_rows(case: Case, counts: Counter[str], depth: int = DEPTH) -> list[Row]
     if not kept:
         return []
     own = only(case.workload, kept)
-    rules = {"allocator": case.allocator, "kill_at_limit": case.kill_at_limit, "depth": depth}
-    found: list[Running] = simulate_slowly(own, case.cluster, case.policy, **rules, counts=counts)  # type: ignore[arg-type]
+    found: list[Running] = simulate_slowly(
+        own,
+        case.cluster,
+        case.policy,
+        backfill_order=case.backfill_order,
+        allocator=case.allocator,
+        kill_at_limit=case.kill_at_limit,
+        is_sequential=case.is_sequential,
+        depth=depth,
+        counts=counts,
+    )
     return [(int(job), one.start, one.end, one.tasks) for job, one in zip(own.ids, found, strict=True)]
 
 
@@ -82,6 +95,7 @@ def only(workload: Workload, places: list[int]) -> Workload:
         w.name,
         *(column[places] for column in columns),
         requests=w.requests[places],
+        users=w.users[places],
         preceding=np.where(waits, w.preceding[places], -1),
         think_s=np.where(waits, w.think_s[places], 0.0),
     )
@@ -267,12 +281,10 @@ def _traces(kind: str, first: int, last: int, counts: Counter[str]) -> int:
     wrong = 0
     for seed in range(first, last):
         case = random_case(seed, kind)
-        coverage(case.workload, case.cluster, counts)
-        for part in (case.policy, case.allocator, f"kill_at_limit {case.kill_at_limit}"):
-            counts[f"traces with {part}"] += 1
+        coverage(case, counts)
         if engine_rows(case) != slow_rows(case, counts):
             wrong += 1
-            print(f"seed {seed}: {case.policy} {case.allocator}", flush=True)
+            print(f"seed {seed}: {case.label}", flush=True)
     return wrong
 
 

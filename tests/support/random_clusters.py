@@ -16,7 +16,7 @@ import allocopt
 from allocopt.cluster import Request
 from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
 from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
-from allocopt.traces.workload import Workload
+from allocopt.traces.workload import UNKNOWN_USER, Workload
 
 T = TypeVar("T")
 
@@ -299,9 +299,12 @@ def random_jobs(rng: np.random.Generator, cluster: Cluster, number: int) -> Work
 # What was drawn, and what mattered
 
 
-def coverage(workload: Workload, cluster: Cluster, counts: Counter[str]) -> None:
-    """Count which fields of a cluster and of its jobs were drawn."""
+def coverage(case: "Case", counts: Counter[str]) -> None:
+    """Count which fields of a cluster and of its jobs were drawn, and how they are scheduled."""
+    workload, cluster = case.workload, case.cluster
     topology = cluster.topology
+    users = set(workload.users.tolist())
+    order, _, backfill = case.policy.partition("+")
     told = {
         "clusters": True,
         "clusters without partitions": not cluster.partitions,
@@ -322,6 +325,17 @@ def coverage(workload: Workload, cluster: Cluster, counts: Counter[str]) -> None
         ),
         "clusters with default memory of GPUs": any(one.memory_per_gpu_mib for one in cluster.partitions),
         "clusters with a least number of nodes": any(one.least_nodes > 1 for one in cluster.partitions),
+        "traces with several users": len(users) > 1,
+        "traces with known and unknown users": len(users) > 1 and UNKNOWN_USER in users,
+        "traces with jobs that wait for others": bool((workload.preceding >= 0).any()),
+        f"traces under {order}": True,
+        f"traces under {case.policy}": bool(backfill),
+        f"traces with {backfill or 'none'}": True,
+        f"traces with {backfill} in an order of its own": case.backfill_order is not None,
+        f"traces with backfilling by {case.backfill_order}": case.backfill_order is not None,
+        "traces with events one at a time": case.is_sequential,
+        f"traces with allocator {case.allocator}": True,
+        f"traces with kill_at_limit {case.kill_at_limit}": True,
     }
     for name, drawn in told.items():
         counts[name] += drawn
@@ -348,10 +362,16 @@ def coverage_table(counts: Mapping[str, int]) -> str:
 # Traces at random: a cluster, jobs, and how they are scheduled
 
 ORDERS = ("fcfs", "fcfs", "sjf", "ljf", "smallest-area", "largest", "f1", "f2", "f3", "f4")
+CHANGING_ORDERS = ("wfp3", "unicep", "drf")
 BACKFILLS = ("none", "easy", "easy", "conservative")
 ALLOCATORS = ("first", "best-fit", "least-loaded", "lowest-switch")
-KINDS = ("any", "dense", "overrun", "blocks")
-"""Sorts of traces: ``dense`` have partitions of all nodes, in ``overrun`` half of the jobs outlast their estimates."""
+KINDS = ("any", "dense", "overrun", "blocks", "orders", "sequential", "shares")
+"""Sorts of traces.
+
+``dense`` have partitions of all nodes. In ``overrun`` half of the jobs outlast their estimates. ``orders`` have users
+and all orders of queue and backfilling. ``sequential`` have these, too, many events at equal times, and take them one
+by one. In ``shares`` jobs of several users ask for much of one resource, and their shares order them.
+"""
 
 
 @dataclass(frozen=True)
@@ -363,6 +383,16 @@ class Case:
     policy: str
     allocator: str
     kill_at_limit: bool
+    backfill_order: str | None = None
+    is_sequential: bool = False
+
+    @property
+    def label(self) -> str:
+        """How it is scheduled, in words."""
+        tried = "" if self.backfill_order is None else f" tried by {self.backfill_order}"
+        events = " sequential" if self.is_sequential else ""
+        kills = "" if self.kill_at_limit else " without kills"
+        return f"{self.policy}{tried} {self.allocator}{events}{kills}"
 
 
 def random_case(seed: int, kind: str) -> Case:
@@ -381,7 +411,110 @@ def random_case(seed: int, kind: str) -> Case:
         late = rng.random(number) < 0.5
         run = np.where(late, np.floor(workload.estimate * (1 + 4 * rng.random(number))) + 1, workload.run)
         workload, kills = replace(workload, run=run), False
-    return Case(cluster, workload, order if backfill == "none" else f"{order}+{backfill}", _one(rng, ALLOCATORS), kills)
+    case = Case(cluster, workload, _policy(order, backfill), _one(rng, ALLOCATORS), kills)
+    if kind == "shares":
+        return _by_shares(rng, case)
+    return _in_all_orders(rng, case, kind == "sequential") if kind in ("orders", "sequential") else case
+
+
+def _policy(order: str, backfill: str) -> str:
+    return order if backfill == "none" else f"{order}+{backfill}"
+
+
+def _in_all_orders(rng: np.random.Generator, case: Case, is_sequential: bool) -> Case:
+    # Any orders of queue and backfilling, users, and jobs that wait for others sometimes.
+    cluster, workload = case.cluster, case.workload
+    if _chance(rng, 0.3):
+        cluster, workload = _dense(rng, cluster, workload)
+    workload = _with_ties(rng, workload, is_sequential)
+    if _chance(rng, 0.3):
+        workload = with_preceding(rng, workload, 0.3)
+    order = _one(rng, (*CHANGING_ORDERS, *CHANGING_ORDERS, *CHANGING_ORDERS, "fcfs", "fcfs", "sjf", "largest"))
+    backfill = _one(rng, ("none", "first-fit", "first-fit", "easy", "easy", "easy", "conservative", "conservative"))
+    tried = None
+    if backfill in ("first-fit", "easy") and _chance(rng, 0.6):
+        tried = _one(rng, (*CHANGING_ORDERS, *CHANGING_ORDERS, "fcfs", "fcfs", "sjf", "ljf", "smallest-area"))
+    case = replace(case, cluster=cluster, workload=workload, policy=_policy(order, backfill))
+    return replace(case, backfill_order=tried, is_sequential=is_sequential)
+
+
+def _by_shares(rng: np.random.Generator, case: Case) -> Case:
+    # What users hold differs by resource, and jobs are small, so that many start in a pass.
+    has_unknown = _chance(rng, 0.15)
+    nodes = [
+        ClusterNode(
+            f"n{number}",
+            int(_one(rng, (4, 8, 16))),
+            memory_mib=None if has_unknown and _chance(rng, 0.5) else int(_one(rng, (2000, 4000, 4000))),
+            gpus=dict(_one(rng, NODE_GPUS[2:])),
+        )
+        for number in range(int(rng.integers(2, 7)))
+    ]
+    names = tuple(node.name for node in nodes)
+    partitions = [Partition(f"p{number}", names) for number in range(int(rng.integers(1, 3)))]
+    workload = _with_ties(rng, case.workload, is_sequential=_chance(rng, 0.3))
+    number = len(workload)
+    users = rng.integers(-1, int(rng.integers(1, 4)), number)
+    requests = np.empty(number, dtype=object)
+    requests[:] = [_much_of_one_resource(rng, _one(rng, partitions).name) for _ in range(number)]
+    backfill = _one(rng, ("none", "first-fit", "easy", "easy", "conservative"))
+    tried = "drf" if backfill in ("first-fit", "easy") and _chance(rng, 0.5) else None
+    order = "drf" if tried is None else _one(rng, ("drf", "fcfs", "wfp3"))
+    return replace(
+        case,
+        cluster=Cluster.of(nodes, None, partitions),
+        workload=replace(workload, users=users, requests=requests),
+        policy=_policy(order, backfill),
+        backfill_order=tried,
+    )
+
+
+def _much_of_one_resource(rng: np.random.Generator, partition: str) -> Request:
+    sort = _one(rng, ("cores", "memory", "memory of cores", "gpus", "gpus of a type", "all"))
+    fields: dict[str, Any] = {"tasks": int(rng.integers(1, 4)), "partition": partition}
+    if sort in ("cores", "all"):
+        fields["cores_per_task"] = float(_one(rng, (2, 3, 4)))
+    if sort in ("memory", "all"):
+        fields["memory_per_node_mib"] = int(_one(rng, (500, 1000, 1900)))
+    if sort == "memory of cores":
+        fields["memory_per_core_mib"] = int(_one(rng, (300, 700, 1300)))
+    if sort == "gpus":
+        fields["gpus_per_node"] = (("", 1.0),)
+    if sort in ("gpus of a type", "all"):
+        fields["gpus_per_task"] = ((_one(rng, GPU_TYPES), float(_one(rng, (0.5, 1, 1)))),)
+    if _chance(rng, 0.15):
+        fields["is_exclusive"] = True
+    return Request(**fields)
+
+
+def _with_ties(rng: np.random.Generator, workload: Workload, is_sequential: bool) -> Workload:
+    # Few users, one of whom is unknown sometimes; many equal estimates and sizes; events at equal times.
+    number = len(workload)
+    users = rng.integers(-1 if _chance(rng, 0.3) else 0, int(rng.integers(1, 5)), number)
+    processors, estimate, run, submit = workload.processors, workload.estimate, workload.run, workload.submit
+    if _chance(rng, 0.6):
+        estimate = rng.choice([20.0, 40.0, 40.0, 60.0, 90.0], number)
+        processors = rng.choice([1, 1, 2, 4, 8], number)
+        run = np.minimum(run, estimate)
+    if is_sequential or _chance(rng, 0.3):
+        unit = float(_one(rng, (10, 10, 30)))
+        first = float(_one(rng, (0, 0, 10_000_000)))
+        submit = np.sort(first + unit * rng.integers(0, int(rng.integers(2, 20)), number))
+        estimate = unit * rng.integers(1, 5, number)
+        run = np.where(rng.random(number) < 0.4, estimate, unit * rng.integers(1, 6, number))
+    return replace(workload, users=users, processors=processors, estimate=estimate, run=run, submit=submit)
+
+
+def with_preceding(rng: np.random.Generator, workload: Workload, probability: float) -> Workload:
+    """Let some jobs wait for others, along a permutation, so that nobody waits for himself."""
+    number = len(workload)
+    order = rng.permutation(number)
+    preceding = np.full(number, -1)
+    for place, row in enumerate(order.tolist()):
+        if place and rng.random() < probability:
+            preceding[row] = workload.ids[order[rng.integers(place)]]
+    think_s = np.where(preceding < 0, 0.0, rng.choice([0.0, 0.0, 5.0, 60.0], number))
+    return replace(workload, preceding=preceding, think_s=think_s)
 
 
 def _dense(rng: np.random.Generator, cluster: Cluster, workload: Workload) -> tuple[Cluster, Workload]:

@@ -7,8 +7,9 @@ from functools import cache
 import numpy as np
 
 from allocopt.arrays import IntArray
+from allocopt.simulator.decisions import Start
 from allocopt.simulator.rules import QueueOrder
-from allocopt.simulator.scheduler import Start, get_policy, policy_names
+from allocopt.simulator.scheduler import get_policy, policy_names
 from allocopt.simulator.state import QUEUE
 from allocopt.simulator.view import View
 
@@ -51,7 +52,7 @@ class AskingEasy:
         while (head := view.head) is not None and view.fits(head):
             yield Start(head)
         if head is not None:
-            yield from map(Start, view.backfillable(*view.shadow(head)))
+            yield from map(Start, view.backfillable(head))
 
 
 @dataclass
@@ -73,13 +74,14 @@ class Wavering:
         assert (spare == view.free + held - view.request[head]).all()
         if len(spare) == 1:
             assert (shadow, spare[0]) == promise(view, head)
+        heads = [head]
         if self.rng.random() < 0.2:
-            shadow = np.inf
-        for job, expected in zip(view.backfillable(shadow, spare), backfillable(view, shadow, spare), strict=True):
+            shadow, heads = np.inf, []
+        for job, expected in zip(view.backfillable(*heads), backfillable(view, shadow, spare), strict=True):
             assert job == expected
             self.answers += 1
             if self.rng.random() < 0.3:
-                state = view.kernel_state()
+                state = view.as_pool.state
                 first = state.clock["first"][0]
                 assert state.lists[QUEUE, first : first + state.clock["n_queued"][0]].tolist() == view.queue.tolist()
             if self.rng.random() < 0.6:

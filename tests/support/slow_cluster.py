@@ -1,14 +1,14 @@
 """Simple, slow reference for the simulation of jobs that share the nodes of a cluster.
 
-Written from the documented rule, docs/clusters.md, and from docs/topologies.md for blocks: dictionaries, lists and
-searches from the beginning each time, and nothing of the program's own way of doing it. Headings below are those of the
-document.
+Written from the documented rules: docs/clusters.md, docs/simulator.md for events and queue orders, and
+docs/topologies.md for blocks. It has dictionaries, lists and searches from the beginning each time, and nothing of the
+program's own way of doing it. Headings below are those of docs/clusters.md.
 """
 
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import ceil, inf
@@ -66,6 +66,7 @@ class SlowJob:
     ask: Ask
     preceding: int = -1  # number of the job that has to end first
     think: float = 0.0  # seconds from its end until this one joins the queue
+    user: int = -1  # -1 where unknown: all such jobs count as one user's
 
 
 def partitions_of(cluster: Cluster) -> tuple[Partition, ...]:
@@ -479,16 +480,36 @@ class Plan(NamedTuple):
     tasks: Tasks
 
 
+@dataclass(frozen=True)
+class Order:
+    """An order of jobs: by ``arrival``, ``fixed`` values, ``ageing`` values, or the ``share`` of the user."""
+
+    kind: str
+    values: Sequence[float]  # by the number of the job; not looked at by arrival and share
+
+
+@dataclass
+class Pass:
+    """What a pass has seen so far."""
+
+    looked_at: set[int] = field(default_factory=set)
+    failed: set[tuple[Ask, float]] = field(default_factory=set)  # request and estimate of jobs that found no room
+    stopped: set[int] = field(default_factory=set)  # partitions of these jobs
+    made: dict[int, Reservation] = field(default_factory=dict)  # or kept, by partition
+
+
 @dataclass
 class SlowCluster:
     """Simulation of jobs on a cluster; after `run` the jobs that ran, by number."""
 
     cluster: Cluster
     jobs: Sequence[SlowJob]
-    keys: Sequence[float]  # the queue order: the lowest first
+    order: Order
     backfill: str = "none"
+    backfill_order: Order | None = None
     allocator: str = "first"
     kill_at_limit: bool = True
+    is_sequential: bool = False
     depth: int = DEPTH
     counts: Counter[str] = field(default_factory=Counter)
     ran: dict[int, Running] = field(default_factory=dict)
@@ -497,62 +518,78 @@ class SlowCluster:
         self.machine = Machine(self.cluster)
         self.allocation = Allocation(self.machine, self.allocator, self.counts)
         self.now = -inf
+        self.absent = list(self.jobs)
         self.waiting: list[SlowJob] = []
         self.running: list[Running] = []
-        self.joined: dict[int, float] = {}
+        self.joined: dict[int, float] = {}  # when jobs joined the queue, in that order
         self.reservations: dict[int, Reservation] = {}
+        self.next_walk = inf
+        self.last_order: list[int] = []  # jobs in the order of the queue at the pass before
 
     def run(self) -> dict[int, Running]:
         """Run all jobs."""
-        absent = list(self.jobs)
-        next_walk = inf
-        while absent or self.running or next_walk < inf:
+        while self.absent or self.running or self.next_walk < inf:
             ends = [one.end for one in self.running]
-            next_event = min([*ends, *map(self._arrival, absent)], default=inf)
-            if next_walk < next_event:
-                self.now = next_walk
-                next_walk = self._walk()
+            next_event = min([*ends, *map(self._arrival, self.absent)], default=inf)
+            if self.next_walk < next_event:
+                self.now = self.next_walk
+                self._walk()
                 continue
             self.now = next_event
-            self._end([one for one in self.running if one.end == self.now])
-            for job in [job for job in absent if self._arrival(job) == self.now]:
-                absent.remove(job)
-                self.waiting.append(job)
-                self.joined[job.number] = self.now
-            if self.backfill == "easy":
-                self._easy_pass()
+            if self.is_sequential:
+                self._one_at_a_time()
             else:
-                self._pass()
-            if self.backfill == "conservative":
-                # At the first multiple of the period that is not before the event; it follows the pass.
-                next_walk = ceil(self.now / PERIOD) * PERIOD
+                self._together()
         assert not self.waiting, "jobs wait for ever"
         return self.ran
+
+    # Events
+
+    def _together(self) -> None:
+        """Take all ends, then all submissions, then make one pass."""
+        self._end([one for one in self.running if one.end == self.now])
+        for job in self._arriving():
+            self._join(job)
+        self._pass_and_walk()
+
+    def _one_at_a_time(self) -> None:
+        """Take one event at a time, arrivals before ends, and make a pass after each."""
+        # In the order of their starts.
+        ends = [one for one in self.running if one.end == self.now]
+        # Jobs that end exactly on their estimate end together before any other event, and count to the first one.
+        together = [one for one in ends if one.start + one.job.estimate == self.now]
+        others = [one for one in ends if one not in together]
+        self._end(together)
+        passes = 0
+        while together or others or self._arriving():
+            arriving = self._arriving()
+            if arriving:
+                self.counts["arrivals before ends of the same time"] += bool(ends)
+                self._join(arriving[0])
+            elif others and not (together and ends.index(together[0]) < ends.index(others[0])):
+                self.counts["ends on the estimate that count to another end"] += bool(together)
+                self._end([others.pop(0)])
+            together = []
+            before = len(self.ran)
+            self._pass_and_walk()
+            passes += 1
+            started = list(self.ran.values())[before:]
+            self.counts["starts in a later pass of the same time"] += len(started) if passes > 1 else 0
+
+    def _arriving(self) -> list[SlowJob]:
+        return [job for job in self.absent if self._arrival(job) == self.now]
 
     def _arrival(self, job: SlowJob) -> float:
         """Return when a job joins the queue, as far as that is known: infinity until its preceding job has ended."""
         if job.preceding < 0:
             return job.submit
         before = self.ran.get(job.preceding)
-        return inf if before is None or before.end > self.now else max(job.submit, before.end + job.think)
+        return inf if before is None or before in self.running else max(job.submit, before.end + job.think)
 
-    def _queue(self) -> list[SlowJob]:
-        # By key; equal ones are in the order in which they joined, then in that of submission.
-        partitions = partitions_of(self.cluster)
-        is_by_arrival = len(set(self.keys)) == 1
-        joined = self.joined if is_by_arrival else dict.fromkeys(self.joined, 0.0)
-
-        def place(job: SlowJob) -> tuple[float, float, float, int]:
-            tier = -partitions[job.ask.partition].tier
-            return tier, self.keys[job.number], joined[job.number], job.number
-
-        return sorted(self.waiting, key=place)
-
-    def _left_now(self) -> Left:
-        return self.machine.left(one.holding for one in self.running)
-
-    def _expected_end(self, one: Running) -> float:
-        return one.expected_end(self.now)
+    def _join(self, job: SlowJob) -> None:
+        self.absent.remove(job)
+        self.waiting.append(job)
+        self.joined[job.number] = self.now
 
     def _end(self, ended: Sequence[Running]) -> None:
         for one in ended:
@@ -560,6 +597,104 @@ class SlowCluster:
             for reservation in self.reservations.values():
                 if any(node in some for node in one.tasks for some in reservation.job.ask.sets):
                     reservation.stale = reservation.stale or "a job ended"
+
+    def _left_now(self) -> Left:
+        return self.machine.left(one.holding for one in self.running)
+
+    def _expected_end(self, one: Running) -> float:
+        return one.expected_end(self.now)
+
+    # The order of the queue
+
+    def _in_turn(self, order: Order, without: Iterable[int] = ()) -> Iterator[SlowJob]:
+        """Return waiting jobs one after the other: each time the first of those that are left, as things are then."""
+        gone = set(without)
+        while left := [job for job in self.waiting if job.number not in gone]:
+            job = min(left, key=self._place(order))
+            gone.add(job.number)
+            yield job
+
+    def _place(self, order: Order) -> Callable[[SlowJob], tuple[float, float, int]]:
+        """Return the place of a job in an order: by tier, then by the order, then by submission."""
+        partitions = partitions_of(self.cluster)
+        shares = self._shares()
+        by_order = {
+            "arrival": lambda job: list(self.joined).index(job.number),
+            "fixed": lambda job: order.values[job.number],
+            "ageing": lambda job: -(order.values[job.number] * (self.now - self.joined[job.number])),
+            "share": lambda job: shares.get(job.user, 0.0),
+        }[order.kind]
+        return lambda job: (-partitions[job.ask.partition].tier, by_order(job), job.number)
+
+    def _shares(self) -> dict[int, float]:
+        """Return the largest share of a resource that the running jobs of each user hold."""
+        has: Counter[str] = Counter()
+        for node in self.machine.has:
+            has.update(node)
+        held: dict[int, Counter[str]] = {}
+        for one in self.running:
+            of_user = held.setdefault(one.job.user, Counter())
+            for node, number in one.tasks.items():
+                if one.job.ask.is_exclusive:
+                    of_user.update(self.machine.has[node])
+                    continue
+                of_user.update(dict(one.job.ask.of_node))
+                of_user.update({resource: amount * number for resource, amount in one.job.ask.of_task})
+        # Nobody has a share of what there is enough of for all: memory, if that of a node is not known.
+        limited = [resource for resource, amount in has.items() if 0 < amount < inf]
+        return {user: max(of_user[one] / has[one] for one in limited) for user, of_user in held.items()}
+
+    # A pass
+
+    def _pass_and_walk(self) -> None:
+        """Make the pass of an event, and the walk that follows it if one is due now."""
+        self._pass()
+        if self.backfill == "conservative":
+            # At the first multiple of the period that is not before the event.
+            self.next_walk = ceil(self.now / PERIOD) * PERIOD
+            if self.next_walk == self.now:
+                self._walk()
+
+    def _pass(self) -> None:
+        """Start jobs that find room, as far as the kind of backfilling lets them."""
+        self._count_changes_of_order()
+        seen = Pass()
+        if self.backfill in ("none", "conservative"):
+            self._look(seen, self.order, is_until_one_fails=True)
+        elif self.backfill_order is None:
+            self._look(seen, self.order)
+        else:
+            self._look(seen, self.order, is_until_one_fails=True)
+            self._look(seen, self.backfill_order)
+        self.counts["reservations given up: others came before"] += sum(
+            1
+            for at, one in self.reservations.items()
+            if one.job in self.waiting and (at not in seen.made or seen.made[at].job is not one.job)
+        )
+        self.reservations = seen.made
+
+    def _look(self, seen: Pass, order: Order, *, is_until_one_fails: bool = False) -> None:
+        """Look at waiting jobs in an order; in each partition only until one finds no room, if that is asked for."""
+        before = self._in_order(order, seen.looked_at)
+        for place, job in enumerate(self._in_turn(order, seen.looked_at)):
+            if is_until_one_fails and job.ask.partition in seen.stopped:
+                continue
+            seen.looked_at.add(job.number)
+            if (job.ask, job.estimate) in seen.failed:
+                self.counts["jobs not looked at: same as one that found none"] += 1
+                continue
+            left = self._left_now()
+            found = self.allocation.find(job.ask, self._rooms_beside(job, left, seen.made.values()), left)
+            if found is not None:
+                self._count_start(job, found, seen)
+                self._count_order(order, job, before, place)
+                self._start(job, found, seen.made.values())
+                continue
+            seen.failed.add((job.ask, job.estimate))
+            seen.stopped.add(job.ask.partition)
+            if self.backfill == "easy" and job.ask.partition not in seen.made:
+                seen.made[job.ask.partition] = self._kept_or_made(job)
+                self.counts["reservations beside one of another partition"] += len(seen.made) > 1
 
     def _start(self, job: SlowJob, tasks: Tasks, made: Iterable[Reservation] = ()) -> None:
         self.waiting.remove(job)
@@ -573,47 +708,50 @@ class SlowCluster:
         self.counts["starts"] += 1
         self.counts["starts of exclusive jobs"] += job.ask.is_exclusive
 
-    def _pass(self) -> None:
-        """Start jobs as ``none`` does: a job that finds no room stops its partition."""
-        stopped: set[int] = set()
-        failed: set[tuple[Ask, float]] = set()
-        for job in self._queue():
-            if job.ask.partition in stopped or (job.ask, job.estimate) in failed:
-                continue
-            left = self._left_now()
-            found = self.allocation.find(job.ask, self.machine.rooms(job.ask, left), left)
-            if found is None:
-                stopped.add(job.ask.partition)
-                failed.add((job.ask, job.estimate))
-            else:
-                self.counts["starts while another partition waits"] += bool(stopped)
-                self._start(job, found)
+    # What is counted
+
+    def _in_order(self, order: Order, without: Iterable[int] = ()) -> list[SlowJob]:
+        """Return waiting jobs in an order as it is now."""
+        return sorted((job for job in self.waiting if job.number not in set(without)), key=self._place(order))
+
+    def _count_changes_of_order(self) -> None:
+        queue = [job.number for job in self._in_order(self.order)]
+        before = [number for number in self.last_order if number in queue]
+        changed = before != [number for number in queue if number in before]
+        self.counts[f"passes with waiting jobs in another order than before, by {self.order.kind}"] += changed
+        self.last_order = queue
+
+    def _count_start(self, job: SlowJob, found: Tasks, seen: Pass) -> None:
+        if job.ask.partition in seen.stopped and self.backfill == "first-fit":
+            self.counts["starts by first-fit past a job without room"] += 1
+        elif job.ask.partition in seen.stopped:
+            self.counts["starts by backfilling"] += 1
+            later = [one for one in seen.made.values() if self.now + job.estimate > one.time]
+            beside = any(one.tasks.keys() & found.keys() for one in later)
+            self.counts["starts by backfilling on reserved nodes beside the head"] += beside
+        elif seen.stopped:
+            self.counts["starts while another partition waits"] += 1
+
+    def _count_order(self, order: Order, job: SlowJob, before: Sequence[SlowJob], place: int) -> None:
+        """Count what put a job first; ``before`` is the order before any job started, ``place`` that of the job."""
+        tier = partitions_of(self.cluster)[job.ask.partition].tier
+        behind = [one for one in before[place + 1 :] if partitions_of(self.cluster)[one.ask.partition].tier == tier]
+        if order.kind == "ageing":
+            values = order.values
+            self.counts["starts before jobs that have waited longer, by a value"] += any(
+                self.joined[one.number] < self.joined[job.number] for one in behind
+            )
+            self.counts["starts before jobs of a higher value, by age"] += any(
+                values[one.number] > values[job.number] for one in behind
+            )
+        if order.kind == "share":
+            self.counts["starts in another place than before the pass, by share"] += before[place] is not job
+        if order is self.backfill_order:
+            queue = [one for one in self._in_order(self.order) if one in before]
+            first = next(one for one in queue if one is job or one in before[place:])
+            self.counts[f"starts first in the order of backfilling only, by {order.kind}"] += first is not job
 
     # easy
-
-    def _easy_pass(self) -> None:
-        made: dict[int, Reservation] = {}  # or kept, in this pass so far
-        failed: set[tuple[Ask, float]] = set()
-        for job in self._queue():
-            if (job.ask, job.estimate) in failed:
-                self.counts["jobs not looked at: same as one that found none"] += 1
-                continue
-            left = self._left_now()
-            found = self.allocation.find(job.ask, self._rooms_beside(job, left, made.values()), left)
-            if found is not None:
-                self._count_backfill(job, found, made)
-                self._start(job, found, made.values())
-                continue
-            failed.add((job.ask, job.estimate))
-            if job.ask.partition not in made:
-                made[job.ask.partition] = self._kept_or_made(job)
-                self.counts["reservations beside one of another partition"] += len(made) > 1
-        self.counts["reservations given up: others came before"] += sum(
-            1
-            for at, one in self.reservations.items()
-            if one.job in self.waiting and (at not in made or made[at].job is not one.job)
-        )
-        self.reservations = made
 
     def _kept_or_made(self, job: SlowJob) -> Reservation:
         earlier = self.reservations.get(job.ask.partition)
@@ -651,21 +789,12 @@ class SlowCluster:
                     rooms[node] = room
         return {node: room for node, room in rooms.items() if room}
 
-    def _count_backfill(self, job: SlowJob, found: Tasks, made: Mapping[int, Reservation]) -> None:
-        if job.ask.partition in made:
-            self.counts["starts by backfilling"] += 1
-            later = [one for one in made.values() if self.now + job.estimate > one.time]
-            beside = any(one.tasks.keys() & found.keys() for one in later)
-            self.counts["starts by backfilling on reserved nodes beside the head"] += beside
-        elif made:
-            self.counts["starts while another partition waits"] += 1
-
     # conservative
 
-    def _walk(self) -> float:
-        """Walk along the queue, start and reserve; return when the next walk is due, for all that is known."""
+    def _walk(self) -> None:
+        """Walk along the queue, start and reserve; find out when the next walk is due, for all that is known."""
         plans: list[Plan] = []
-        for job in self._queue():
+        for job in self._in_turn(self.order):
             if len(plans) >= self.depth:
                 break
             plan = self._plan(job, plans)
@@ -679,7 +808,7 @@ class SlowCluster:
                 self.counts["reservations of a walk"] += 1
                 plans.append(plan)
         earliest = min((plan.begin for plan in plans), default=inf)
-        return earliest if earliest == inf else ceil(earliest / PERIOD) * PERIOD
+        self.next_walk = earliest if earliest == inf else ceil(earliest / PERIOD) * PERIOD
 
     def _plan(self, job: SlowJob, plans: Sequence[Plan]) -> Plan | None:
         since = self.now
@@ -759,23 +888,27 @@ class SlowCluster:
 # Queue orders, as heuristics/scheduling/queue_orders.py defines them
 
 
-def queue_keys(order: str, workload: Workload) -> list[float]:
-    """Return the value of every job by which the queue is sorted, the lowest first."""
+def order_of(name: str, workload: Workload) -> Order:
+    """Return a queue order by its name."""
     estimate = np.asarray(workload.estimate, dtype=np.float64)
     size = np.asarray(workload.processors, dtype=np.float64)
     logs = np.log10(np.maximum(workload.submit, 1.0))
-    keys = {
-        "fcfs": 0.0 * estimate,
-        "sjf": estimate,
-        "ljf": -estimate,
-        "smallest-area": estimate * size,
-        "largest": -size,
-        "f1": np.log10(estimate) * size + 870.0 * logs,
-        "f2": np.sqrt(estimate) * size + 25_600.0 * logs,
-        "f3": estimate * size + 6_860_000.0 * logs,
-        "f4": estimate * np.sqrt(size) + 530_000.0 * logs,
-    }
-    return [float(key) for key in keys[order]]
+    none = 0.0 * estimate
+    kind, values = {
+        "fcfs": ("arrival", none),
+        "drf": ("share", none),
+        "sjf": ("fixed", estimate),
+        "ljf": ("fixed", -estimate),
+        "smallest-area": ("fixed", estimate * size),
+        "largest": ("fixed", -size),
+        "wfp3": ("ageing", np.cbrt(size) / estimate),
+        "unicep": ("ageing", 1.0 / (np.maximum(np.log2(size), np.log2(1.0 + 1e-15)) * estimate)),
+        "f1": ("fixed", np.log10(estimate) * size + 870.0 * logs),
+        "f2": ("fixed", np.sqrt(estimate) * size + 25_600.0 * logs),
+        "f3": ("fixed", estimate * size + 6_860_000.0 * logs),
+        "f4": ("fixed", estimate * np.sqrt(size) + 530_000.0 * logs),
+    }[name]
+    return Order(kind, [float(value) for value in values])
 
 
 def slow_jobs(workload: Workload, cluster: Cluster) -> list[SlowJob]:
@@ -788,7 +921,7 @@ def slow_jobs(workload: Workload, cluster: Cluster) -> list[SlowJob]:
         SlowJob(
             at,
             *(float(submit), float(run), float(estimate), ask_of(cluster, asked[at], int(processors))),
-            *(before[at], float(workload.think_s[at])),
+            *(before[at], float(workload.think_s[at]), int(workload.users[at])),
         )
         for at, (submit, run, estimate, processors) in enumerate(zip(*columns, strict=True))
     ]
@@ -799,8 +932,10 @@ def simulate_slowly(
     cluster: Cluster,
     policy: str,
     *,
+    backfill_order: str | None = None,
     allocator: str = "first",
     kill_at_limit: bool = True,
+    is_sequential: bool = False,
     depth: int = DEPTH,
     counts: Counter[str] | None = None,
 ) -> list[Running]:
@@ -809,10 +944,12 @@ def simulate_slowly(
     machine = SlowCluster(
         cluster,
         slow_jobs(workload, cluster),
-        queue_keys(order, workload),
+        order_of(order, workload),
         backfill or "none",
+        None if backfill_order is None else order_of(backfill_order, workload),
         allocator,
         kill_at_limit,
+        is_sequential,
         depth,
         counts=Counter() if counts is None else counts,
     )

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from allocopt.problems.coallocation.interference import Interference, Sharing
+from allocopt.simulator.decisions import Decision, PlaceGuest, SetQuota, Start
 from allocopt.simulator.quota.execution import Allocation, Progress, QuotaExecution, QuotaSchedule, QuotaView
 from allocopt.simulator.quota.scheduler import QuotaScheduler
-from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota, Start
 from allocopt.traces.applications import QueuedJob, queue_workload
 
 SAME_TIME_S = 1e-9

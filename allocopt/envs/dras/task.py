@@ -15,6 +15,7 @@ from allocopt.envs.dras.dynamics import CAPABILITY, DESCRIBE, LAYOUT, MEANINGS, 
 from allocopt.envs.environments import About, Task, check_sizes, check_type, environments_of
 from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, whole_number
 from allocopt.errors import UsageError
+from allocopt.simulator.pool import Pool
 from allocopt.simulator.rules import Backfill, Level, Reservations, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.state import NOBODY, QUEUE
@@ -137,7 +138,7 @@ class Episodes(Compiled):
         known = self._views.get(episode)
         if known is None or known[0] != key:
             state = self.arrays(episode).state
-            known = key, View(self.jobsets[key[0]], Platform.pool(self.machine), state, None)
+            known = key, View(self.jobsets[key[0]], Pool(state, Platform.pool(self.machine)))
             self._views[episode] = known
         view, free = known[1], self.options.reservations is Reservations.NONE
         level = Level(int(instance["level"]))
@@ -204,15 +205,17 @@ class Observing:
 
     def observe(self, choice: Choice) -> Float32Array:
         """Return the observation of a choice, shape ``(W, N_FEATURES)`` or ``(2 W + N, 2)``."""
-        view, known, machine = choice.view, self._known, int(choice.view.platform.total[0])
+        view, known, pool = choice.view, self._known, choice.view.as_pool
+        state, machine = pool.state, pool.platform.size
         if known.get("view") is not view:
-            known |= {"view": view, "traits": _traits(view.processors, view.estimate, machine)}
+            known |= {"view": view, "traits": _traits(pool.request[:, 0], view.estimate, machine)}
+        spare = pool.shadow(choice.holder)[1][0] if choice.level is Level.SECOND else 0
         instance, slots = LAYOUT.record("instance"), np.zeros(self.options.window, dtype=np.int64)
-        instance[0] = (choice.level, len(choice.jobs), choice.holder, choice.shadow, choice.spare[0], 0)
+        instance[0] = (choice.level, len(choice.jobs), choice.holder, choice.shadow, spare, 0)
         in_window = np.zeros(len(view.ids), dtype=np.bool_)
         in_window[choice.jobs] = True
         slots[: len(choice.jobs)] = np.flatnonzero(in_window[view.queue])
-        state, nothing, ladder = view.kernel_state(), np.zeros(0, np.int64), np.empty(len(view.running), np.int64)
+        nothing, ladder = np.zeros(0, np.int64), np.empty(len(view.running), np.int64)
         tallies = instance, LAYOUT.record("tally"), _terms(self.options), LAYOUT.record("weights")
         episode = Episode(state, *tallies, nothing, slots, known["traits"], ladder, state.clock, state.jobs)
         observation, (describe, _) = (

@@ -6,6 +6,7 @@ from numba import boolean, float64, int64, void
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
+from allocopt.simulator.kernels.look_ahead import begin_ahead, end_ahead, fits_ahead, shadow_time
 from allocopt.simulator.kernels.queue import (
     dequeue,
     end_of_queue,
@@ -51,25 +52,33 @@ def _start_from_head(state: State) -> bool:
     return True
 
 
+@begin_ahead.answer(State)
 @inlined
-def find_shadow(state: State, head: int) -> None:
-    """Find when the head can start by the estimates, and what is spare at that time, once all that end then have.
-
-    An estimated end that has passed counts as now.
-    """
-    clock = state.clock[0]
-    clock.shadow = clock.now
+def _begin_ahead(state: State, job: int) -> None:
+    """Let what is spare be what is free now."""
     for resource in range(state.units.shape[1]):
         state.units[EXTRA, resource] = state.units[FREE, resource]
-    for i in range(clock.n_running):
-        job = state.lists[RUNNING, i]
-        time = max(state.jobs[job].expected_end, clock.now)
-        # All that end at one time give back their units before the head is tried.
-        if time > clock.shadow and fits(state, head, EXTRA):
-            break
-        clock.shadow = time
-        for resource in range(state.units.shape[1]):
-            state.units[EXTRA, resource] += state.request[job, resource]
+
+
+@end_ahead.answer(State)
+@inlined
+def _end_ahead(state: State, running: int, job: int) -> None:
+    """Add what a running job holds to what is spare."""
+    for resource in range(state.units.shape[1]):
+        state.units[EXTRA, resource] += state.request[running, resource]
+
+
+@fits_ahead.answer(State)
+@inlined
+def _fits_ahead(state: State, job: int) -> bool:
+    """Whether a job asks for no more than is spare."""
+    return fits(state, job, EXTRA)
+
+
+@inlined
+def find_shadow(state: State, head: int) -> None:
+    """Find when the head can start by the estimates, and what is spare at that time, once all that end then have."""
+    state.clock[0].shadow = shadow_time(state, head)
     for resource in range(state.units.shape[1]):
         state.units[EXTRA, resource] -= state.request[head, resource]
 

@@ -10,9 +10,8 @@ from allocopt.arrays import FloatArray
 from allocopt.cluster.multicore import ContentionConstants, Machine
 from allocopt.errors import UsageError
 from allocopt.kernels.compiled import inlined, kernel
-from allocopt.simulator.execution import Change
+from allocopt.simulator.execution import Change, Placed
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
-from allocopt.simulator.placement import Placement
 from allocopt.traces.tasks import TaskWorkload
 
 
@@ -95,7 +94,7 @@ class SharedMemory:
         counts = [len(node.processors) for node in machine.nodes()]
         ends = np.cumsum(counts).tolist()
         self._of_node = [range(end - count, end) for end, count in zip(ends, counts, strict=True)]
-        self._placement: Placement | None = None
+        self._placement: Placed | None = None
         # Tasks of each job by processor, and the pace of each on every processor by job.
         self._tasks: list[dict[int, int]] = []
         self._paces: dict[int, dict[int, float]] = {}
@@ -129,7 +128,7 @@ class SharedMemory:
             affected |= tasks.keys()
         return [(job, min(self._paces[job].values()) / self._reference) for job in sorted(affected)]
 
-    def _enter(self, job: int, placement: Placement) -> Iterable[int]:
+    def _enter(self, job: int, placement: Placed) -> Iterable[int]:
         share, self._paces[job] = placement.held_by(job), {}
         for node, cores in zip(share.nodes.tolist(), share.units[:, 0].tolist(), strict=True):
             missing = cores

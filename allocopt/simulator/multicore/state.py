@@ -17,7 +17,7 @@ from allocopt.cluster.multicore import Machine, Node, PowerConstants
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.kernels.arrays import FloatMatrix, Records, record_dtype, record_type
 from allocopt.simulator.multicore.policies import JobSelection
-from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
+from allocopt.simulator.rules import Backfill, QueueKeys, Rules
 from allocopt.simulator.state import State, new_state
 from allocopt.traces.tasks import TaskWorkload
 from allocopt.traces.workload import Workload
@@ -206,7 +206,7 @@ def new_simulation(
     # Only the first task of each job comes by itself.
     ones, numbers = np.ones(len(job_of), dtype=np.int64), np.arange(len(job_of))
     each = Workload(jobs.name, numbers, jobs.submit[job_of], jobs.work[job_of], ones, jobs.estimate[job_of])
-    arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(job_of)))
+    arrival = QueueKeys.by_arrival(len(job_of))
     rules = Rules(kill_at_limit=execution.kill_at_limit, dependencies=False)
     state = new_state(each, ones[:, None], np.array([machine.cores]), rules, Backfill.NONE, arrival)
     first = np.searchsorted(job_of, job_of)

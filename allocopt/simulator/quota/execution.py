@@ -11,10 +11,10 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.coallocation.interference import Interference, Sharing, Tenant, slowdowns
+from allocopt.simulator.decisions import Start
 from allocopt.simulator.execution import Change
 from allocopt.simulator.placement import Guest
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import Start
 from allocopt.simulator.state import NOBODY
 from allocopt.traces.applications import QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage

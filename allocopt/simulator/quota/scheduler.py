@@ -16,11 +16,11 @@ import numpy as np
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT, CoallocationObjective, CoallocationProblem
+from allocopt.simulator.decisions import Decision, PlaceGuest, SetQuota
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.quota.execution import Allocation, QuotaExecution, QuotaSchedule, QuotaView
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota
 from allocopt.simulator.view import View
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.solve import solve
@@ -49,6 +49,9 @@ class QuotaScheduler(ABC):
     def schedule(self, view: View) -> Iterator[Decision]:
         """Say which allocations are over, then decide, once all jobs that should end together have ended."""
         execution = view.execution
+        if not view.takes_guests:
+            fault = "divides cores between jobs that share them, which is known of a pool only, not of nodes"
+            raise UsageError(f"policy {self.name!r} {fault}")
         if not isinstance(execution, QuotaExecution) or len(execution.jobs) != len(view.ids):
             raise UsageError(f"policy {self.name!r} needs a QuotaExecution of the workload's {len(view.ids)} jobs")
         execution.period_s = self.period_s

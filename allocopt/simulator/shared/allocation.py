@@ -7,7 +7,7 @@ from allocopt.simulator.shared.state import ALONE, Allocation, Shared
 
 FIRST_FIT, LEAST_LOADED = int(Allocation.FIRST_FIT), int(Allocation.LEAST_LOADED)
 LOWEST_SWITCH = int(Allocation.LOWEST_SWITCH)
-MANY = 2**20  # more nodes and groups than there are: one number orders by a value, then by theirs
+MANY = 2**20  # more than there are nodes or groups, so that value * MANY + number orders by value, then number
 
 
 @inlined
@@ -21,13 +21,13 @@ def _tasks_in(s: Shared, table: int, node: int, shape: int) -> int:
 
 @inlined
 def _tasks_on(s: Shared, node: int, shape: int) -> int:
-    """Tasks of a shape that a node has room for, beside the reservations that are respected."""
+    """Tasks of a shape that a node has room for beside the respected reservations."""
     tasks = _tasks_in(s, s.clock[0].table, node, shape)
-    # Most nodes of a machine that is full end here.
+    # On a full machine most nodes end here.
     if tasks == 0 or s.closed[node]:
         return 0
     for partition in range(s.respected.size):
-        # At its begin a reservation leaves all that is free now on other nodes than its own.
+        # On other nodes than its own a reservation leaves all that is free now.
         if tasks > 0 and s.respected[partition] and s.reserved[partition, node]:
             tasks = min(tasks, _tasks_in(s, 1 + partition, node, shape))
     return tasks
@@ -35,14 +35,14 @@ def _tasks_on(s: Shared, node: int, shape: int) -> int:
 
 @inlined
 def useful_tasks(s: Shared, node: int, shape: int) -> int:
-    """Tasks of a shape that a node has room for, 0 where one node has to take all and cannot."""
+    """Tasks of a shape that a node has room for; 0 if a job gets one node only, and this one cannot take all tasks."""
     tasks = _tasks_on(s, node, shape)
     return 0 if s.shapes[shape].most_nodes == 1 and tasks < s.shapes[shape].tasks else tasks
 
 
 @helper()
 def sink(heap: IntArray, keys: IntArray, at: int, size: int) -> None:
-    """Restore a heap, headed by what has the least key, below a place."""
+    """Restore a heap, headed by the least key, below a place."""
     while 2 * at + 1 < size:
         child = 2 * at + 1
         if child + 1 < size and keys[heap[child + 1]] < keys[heap[child]]:
@@ -55,7 +55,7 @@ def sink(heap: IntArray, keys: IntArray, at: int, size: int) -> None:
 
 @helper()
 def _sort(s: Shared, size: int) -> None:
-    """Sort the first of the chosen nodes by falling key (by a heap: there may be thousands)."""
+    """Sort the first ``size`` chosen nodes by descending key (by a heap: there may be thousands)."""
     nodes, keys = s.chosen[0], s.chosen[2]
     for at in range(size // 2 - 1, -1, -1):
         sink(nodes, keys, at, size)
@@ -77,7 +77,7 @@ def _take(s: Shared, shape: int, n: int) -> int:
     if room < left or not least <= used <= left:
         return 0
     for i in range(used):
-        # Every node that is still to come gets one task at least.
+        # Every node that follows gets at least one task.
         s.chosen[3, i] = min(s.chosen[1, s.chosen[0, i]], left - (used - i - 1))
         left -= s.chosen[3, i]
     return used
@@ -87,9 +87,9 @@ def _take(s: Shared, shape: int, n: int) -> int:
 def _gather_segments(s: Shared, shape: int, n: int) -> int:
     """Move those of ``n`` candidates that make whole segments to the front, segment by segment; return how many.
 
-    Segments come in the order of their first candidates.
+    Segments stand in the order of their first candidates.
     """
-    # Candidates of each group that are in segments still to be gathered, and the place of the group's next one.
+    # For each group: candidates that are still to be moved, and the place where the next one goes.
     coming, place = s.sums[0], s.sums[1]
     for level in range(s.groups.shape[0]):
         size = s.segments[shape, level]
@@ -133,7 +133,7 @@ def _take_whole(s: Shared, shape: int, n: int) -> int:
 def _choose_inside(s: Shared, shape: int) -> int:
     """Choose nodes for a job from those marked ``inside``; return how many, 0 for none.
 
-    They and their tasks stand in rows 0 and 3 of ``chosen``.
+    The nodes are written to row 0 of ``chosen``, their tasks to row 3.
     """
     about, rule = s.shapes[shape], s.rules[0].allocation
     n, total, table = 0, 0, s.clock[0].table
@@ -157,7 +157,7 @@ def _choose_inside(s: Shared, shape: int) -> int:
         _sort(s, n)
     used = _take_whole(s, shape, n)
     if used == 0:
-        # Those with most room together hold what others do not.
+        # Nodes with most room may hold the job where the first ones do not.
         for i in range(n):
             s.chosen[2, s.chosen[0, i]] = s.chosen[1, s.chosen[0, i]] * MANY - s.chosen[0, i]
         _sort(s, n)
@@ -167,7 +167,7 @@ def _choose_inside(s: Shared, shape: int) -> int:
 
 @helper()
 def _count_room(s: Shared, shape: int, level: int) -> None:
-    """Count what each group of a level has room for ``inside``: tasks in row 0 of ``sums``, nodes in row 1."""
+    """Count the room of the nodes ``inside`` by group of a level: tasks in row 0 of ``sums``, nodes in row 1."""
     for group in range(s.sums.shape[1]):
         s.sums[0, group] = 0
         s.sums[1, group] = 0
@@ -180,7 +180,7 @@ def _count_room(s: Shared, shape: int, level: int) -> None:
 
 @helper()
 def _limit_groups(s: Shared, shape: int, level: int) -> None:
-    """Leave ``inside`` only as many groups of each level below one as a job may span: those with most room."""
+    """Leave ``inside`` only as many groups of each level below ``level`` as a job may span: those with most room."""
     for below in range(level - 1, -1, -1):
         most = s.most_groups[shape, below]
         if most == 0:
@@ -199,7 +199,7 @@ def _limit_groups(s: Shared, shape: int, level: int) -> None:
 
 @inlined
 def _look_inside(s: Shared, mask: int, level: int, group: int) -> None:
-    """Mark the nodes of a set as ``inside``, and of a group of a level if that is not -1."""
+    """Mark the nodes of a set as ``inside``; only those in a group of a level, unless the level is -1."""
     s.clock[0].work -= s.order.size
     for node in range(s.order.size):
         s.inside[node] = s.masks[mask, node] and (level < 0 or s.groups[level, node] == group)
@@ -207,7 +207,7 @@ def _look_inside(s: Shared, mask: int, level: int, group: int) -> None:
 
 @helper()
 def _choose_within(s: Shared, shape: int, mask: int, level: int) -> int:
-    """Choose nodes within the group of a level that has room for the job, and the least of all that have."""
+    """Choose nodes within one group of a level: the groups with room for the job are tried, the least room first."""
     about, fullest = s.shapes[shape], 0
     while True:
         _look_inside(s, mask, -1, 0)
@@ -232,7 +232,7 @@ def _choose_within(s: Shared, shape: int, mask: int, level: int) -> int:
 
 @helper()
 def choose(s: Shared, shape: int) -> int:
-    """Choose nodes that have room for a job beside the reservations that are respected; return how many, 0 for none."""
+    """Choose nodes that have room for a job beside the respected reservations; return how many, 0 for none."""
     about, levels = s.shapes[shape], s.groups.shape[0]
     for mask in range(about.first_mask, about.first_mask + about.n_masks):
         used = 0
@@ -254,14 +254,15 @@ def choose(s: Shared, shape: int) -> int:
 
 
 @inlined
+def amount_on(s: Shared, shape: int, node: int, tasks: int, resource: int) -> int:
+    """Amount of a resource that a job of a shape holds on a node with so many of its tasks."""
+    amount: int = s.per_node[shape, resource] + tasks * s.per_task[shape, resource]
+    return int(s.capacity[node, resource]) if s.shapes[shape].is_exclusive else amount
+
+
+@inlined
 def amounts_held(s: Shared, table: int, shape: int, node: int, tasks: int, sign: int) -> None:
     """Take from a table what a job holds on a node (sign 1), or give it back (sign -1)."""
-    if s.shapes[shape].is_exclusive:
-        s.users[table, node] += sign * ALONE
-        for resource in range(s.capacity.shape[1]):
-            s.room[table, node, resource] -= sign * s.capacity[node, resource]
-    else:
-        s.users[table, node] += sign
-        for resource in range(s.capacity.shape[1]):
-            amount = s.per_node[shape, resource] + tasks * s.per_task[shape, resource]
-            s.room[table, node, resource] -= sign * amount
+    s.users[table, node] += sign * (ALONE if s.shapes[shape].is_exclusive else 1)
+    for resource in range(s.capacity.shape[1]):
+        s.room[table, node, resource] -= sign * amount_on(s, shape, node, tasks, resource)

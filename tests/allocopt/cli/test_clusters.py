@@ -64,16 +64,29 @@ def test_clusters_are_swept(run: Run, site: Path) -> None:
         ((*SIMULATE, "--set", "strategy=free", "--allocator", "first"), "strategy: is for solvers that choose whole"),
         ((*SIMULATE, "--allocator", "frist"), "there is no allocator 'frist'; did you mean 'first'?"),
         (("what-if", "--trace", "jobs.csv", *CLUSTER, "--allocators", "frist"), "no allocator 'frist'; did you mean"),
-        ((*SIMULATE, "--explain", "1"), "why a job waited is not recorded where jobs share nodes"),
-        ((*SIMULATE, "--policy", "wfp3"), "queue order 'wfp3' changes with time"),
+        ((*SIMULATE, "--explain", "no-such-job"), "there is no job no-such-job to explain in jobs"),
         (("what-if", "--trace", "jobs.csv"), "give --topology, for whole nodes, or --cluster"),
-        (("what-if", "--trace", "jobs.csv", *CLUSTER, "--hop-slowdown", "1"), "hops do not slow jobs down"),
     ],
 )
 def test_what_does_not_go_with_a_cluster_is_said_in_one_line(run: Run, command: tuple[str, ...], fault: str) -> None:
     answer = run(*command)
     assert (answer.code, answer.out) == (2, "")
     assert fault in answer.lines_of_error[-1]
+
+
+def test_why_a_job_of_a_cluster_waited_is_told(run: Run) -> None:
+    assert run(*SIMULATE, "--policy", "wfp3", "--jobs-csv", "jobs-run.csv").code == 0
+    rows = list(csv.DictReader(Path("jobs-run.csv").read_text(encoding="utf-8").splitlines()))
+    longest = max(rows, key=lambda row: float(row["wait"]))
+    lines = run(*SIMULATE[:-1], "--policy", "wfp3", "--explain", longest["job_id"]).out.splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith(f"job {longest['job_id']}: submitted at "))
+    assert "asks for " in lines[at + 1]
+
+
+def test_hops_slow_jobs_of_a_cluster_down(run: Run) -> None:
+    compare = "what-if", "--trace", "jobs.csv", *CLUSTER, "--schedulers", "fcfs+easy", "--allocators", "first", "--json"
+    makespans = [run(*compare, *more).rows[0]["makespan_s"] for more in ((), ("--hop-slowdown", "1"))]
+    assert makespans[0] < makespans[1]
 
 
 def test_on_two_switches_that_none_joins_no_job_has_nodes_of_both(run: Run) -> None:

@@ -11,9 +11,12 @@ import pytest
 from support.multicore import PLATFORM
 from support.program import Run
 
+from allocopt.simulator.kernels.conservative import conservative_pass
 from allocopt.simulator.kernels.conservative import run_conservative as kernel
+from allocopt.simulator.pool import BUILT_IN
 from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.quota.scheduler import QuotaScheduler
+from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import get_policy
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.state import State
@@ -141,9 +144,8 @@ def test_an_interrupt_ends_a_long_simulation(run: Run, tmp_path: Path, monkeypat
         assert kernel(state, passes) == passes, "the kernel has done a minute's work at once"
         raise KeyboardInterrupt
 
-    simulating = import_module("allocopt.simulator.simulate")
-    monkeypatch.setattr(simulating, "run_conservative", interrupted)
-    monkeypatch.setattr(simulating, "make_ready", lambda entries: kernel.load())
+    monkeypatch.setitem(BUILT_IN, Backfill.CONSERVATIVE, (interrupted, conservative_pass))
+    monkeypatch.setattr(import_module("allocopt.simulator.simulate"), "make_ready", lambda entries: kernel.load())
     monkeypatch.setattr("allocopt.experiments.simulations.make_ready", lambda entries: None)
     arguments = ("--policy", "sjf", "--backfill", "conservative")
     assert run("simulate", tmp_path / "log.swf", *arguments).code == 130

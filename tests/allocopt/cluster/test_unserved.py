@@ -11,7 +11,7 @@ from support.slow_cluster import dropped_because, slow_jobs
 from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
 from allocopt.cluster.request import Request
 from allocopt.cluster.unserved import OverLimitError, UnservedError, counted
-from allocopt.simulator.shared.simulation import admitted
+from allocopt.simulator.shared.admission import admitted
 
 NODES = (
     *(ClusterNode(f"c{one}", 8, 1000, features=frozenset({"old", "ib"})) for one in range(4)),

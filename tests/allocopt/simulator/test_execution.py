@@ -15,11 +15,12 @@ from support.workloads import workload
 from allocopt.cluster.platform import Part, Platform
 from allocopt.cluster.topology import FatTree, Pairs
 from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.simulator.decisions import Decision, PlaceGuest, Start
 from allocopt.simulator.execution import Change, HopSlowdown, Locality
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.placement import BreadthFirst, DepthFirst, Guest
 from allocopt.simulator.rules import Backfill, Rules
-from allocopt.simulator.scheduler import Decision, ListScheduler, PlaceGuest, SchedulerError, Start
+from allocopt.simulator.scheduler import ListScheduler, SchedulerError
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload

@@ -13,10 +13,11 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator import engine
+from allocopt.simulator.decisions import Reserve, Start, Wait
 from allocopt.simulator.execution import Change
 from allocopt.simulator.placement import DepthFirst, Share
 from allocopt.simulator.rules import Rules
-from allocopt.simulator.scheduler import Reserve, SchedulerError, Start, Wait
+from allocopt.simulator.scheduler import SchedulerError
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
@@ -164,7 +165,7 @@ def test_the_job_that_holds_an_over_committed_node_now_is_named_not_one_that_has
         (lambda view: [Start(0, np.arange(3))], WHOLE, "at time 0 s: job 7 gets 3 nodes, it asks for 2"),
         (lambda view: [Start(0, np.arange(0))], WHOLE, "at time 0 s: job 7 gets 0 nodes, it asks for 2"),
         (lambda view: [Start(0, np.array([0.2, 1.7]))], WHOLE, "raised TypeError"),
-        (choose(0, 1), 2, "chooses nodes for job 7, but the platform is a pool"),
+        (choose(0, 1), 2, "at time 0 s: nodes are chosen for job 7, but the platform is a pool"),
     ],
 )
 def test_nodes_that_cannot_be_chosen_are_refused(

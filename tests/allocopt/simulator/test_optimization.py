@@ -12,8 +12,8 @@ from support.simulations import assert_lawful, machine_of, rules, small_workload
 
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
+from allocopt.simulator.decisions import Decision, Start
 from allocopt.simulator.rules import Rules
-from allocopt.simulator.scheduler import Decision, Start
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.simulator.window import OptimizationScheduler
@@ -93,8 +93,8 @@ def test_several_resources_are_left_to_integer_programs() -> None:
     platform = Platform(("processors", "gpus"), np.array([[6, 2]]), has_nodes=False)
     demands = {"gpus": np.array([1, 2, 1])}
     with pytest.raises(UsageError, match="it has 2 resources, dp takes one; scip, highs and cp-sat take several"):
-        simulate(jobs, platform, OptimizationScheduler(), demands=demands)
-    starts = simulate(jobs, platform, OptimizationScheduler(solver="auto"), demands=demands).start
+        simulate(jobs, platform, OptimizationScheduler(solver="dp"), demands=demands)
+    starts = simulate(jobs, platform, OptimizationScheduler(), demands=demands).start
     assert sorted(starts.tolist()) == [0.0, 0.0, 10.0]
 
 

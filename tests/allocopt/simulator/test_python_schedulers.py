@@ -13,8 +13,9 @@ from support.workloads import workload
 
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
+from allocopt.simulator.decisions import Decision, Reserve, Start, Wait
 from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
-from allocopt.simulator.scheduler import Decision, ListScheduler, Reserve, Scheduler, Start, Wait
+from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload

@@ -13,6 +13,7 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.platform import Part, Platform
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.placement import Allocator, BreadthFirst, DepthFirst
+from allocopt.simulator.pool import Pool
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
@@ -66,7 +67,9 @@ def test_what_is_free_on_a_node_is_what_no_running_job_holds_and_several_jobs_fi
     case: Case, scheduler: ListScheduler, rules: Rules, allocator: Allocator
 ) -> None:
     def look(simulation: Simulation) -> None:
-        view, placement = simulation.view, simulation.placement
+        view = simulation.view
+        assert isinstance(simulation.room, Pool)
+        placement = simulation.room.placement
         assert placement is not None
         free = case.platform.capacity.copy()
         for job in view.running.tolist():
@@ -79,9 +82,9 @@ def test_what_is_free_on_a_node_is_what_no_running_job_holds_and_several_jobs_fi
         assert free.sum(axis=0).tolist() == view.free.tolist()
         whole = (free == case.platform.capacity).all(axis=1)
         assert view.idle_nodes.tolist() == np.flatnonzero(whole).tolist()
-        everybody, spare = np.arange(len(case.jobs)), view.free - 1
+        everybody = np.arange(len(case.jobs))
         assert view.fitting(everybody).tolist() == [view.fits(job) for job in everybody.tolist()]
-        assert view.fitting(everybody, spare).tolist() == (view.request <= spare).all(axis=1).tolist()
+        assert view.fitting(everybody).tolist() == (view.request <= view.free).all(axis=1).tolist()
 
     demands = {"gpus": case.gpus}
     simulate(case.jobs, case.platform, scheduler, rules, demands=demands, allocator=allocator, observer=look)

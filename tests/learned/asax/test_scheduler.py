@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from allocopt.simulator.decisions import PlaceGuest, SetQuota
 from allocopt.simulator.quota.execution import Allocation, Progress, QuotaExecution, QuotaView
-from allocopt.simulator.scheduler import PlaceGuest, SetQuota
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind

@@ -14,8 +14,9 @@ from allocopt.arrays import Float32Array
 from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import Options
 from allocopt.errors import UsageError
+from allocopt.simulator.decisions import Decision
 from allocopt.simulator.rules import Backfill, Mode
-from allocopt.simulator.scheduler import Decision, ListScheduler
+from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.reading import read_workload

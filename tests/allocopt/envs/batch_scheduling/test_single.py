@@ -20,6 +20,7 @@ from allocopt.envs.batch_scheduling.task import (
     Reward,
     Utilization,
 )
+from allocopt.simulator.pool import Pool
 from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueKeys, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler
@@ -65,7 +66,7 @@ def test_choices_are_an_order_of_the_queue_and_rewards_add_up(
     rules = Rules(kill_at_limit=kill)
     env = BatchSchedulingEnv(jobs, n_jobs=len(jobs), window=5, backfill=backfill, reward=reward, rules=rules)
     observation, info = env.reset()
-    view = View(env.episodes.schedule().workload, Platform.pool(MACHINE), env.episodes.arrays(0).state, None)
+    view = View(env.episodes.schedule().workload, Pool(env.episodes.arrays(0).state, Platform.pool(MACHINE)))
     over, total, ranks = False, 0.0, np.full(len(jobs), np.inf)
     while not over:
         occupied = min(5, len(view.queue))

@@ -14,11 +14,12 @@ from support.slow_quotas import simulate_slowly
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import CoallocationObjective
+from allocopt.simulator.decisions import Decision, PlaceGuest, SetQuota, Start
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.quota.execution import Allocation, QuotaExecution, QuotaSchedule, QuotaView
 from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing, StaticSharing
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.scheduler import Decision, ListScheduler, PlaceGuest, SchedulerError, SetQuota, Start
+from allocopt.simulator.scheduler import ListScheduler, SchedulerError
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind

@@ -11,8 +11,8 @@ from allocopt.cluster.reading import read_topology
 from allocopt.cluster.request import Request
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.metrics import measure
-from allocopt.simulator.rules import EventOrder, Rules
-from allocopt.simulator.shared.simulation import admitted, machine_of
+from allocopt.simulator.rules import Rules
+from allocopt.simulator.shared.admission import admitted, machine_of
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
 
@@ -88,12 +88,7 @@ def test_partitions_of_a_higher_tier_stand_first_and_orders_sort_within_them() -
 @pytest.mark.parametrize(
     ("asked", "fault"),
     [
-        (
-            {"scheduler": "fcfs+first-fit"},
-            "first-fit backfilling.* does not run on a cluster .*: there go queue",
-        ),
-        ({"scheduler": "window"}, "does not run on a cluster"),
-        ({"rules": Rules(EventOrder.SEQUENTIAL)}, "event_order must be batched"),
+        ({"demands": {"gpus": np.ones(1, dtype=np.int64)}}, "on a cluster jobs ask for what their requests say"),
         ({"allocator": "dp"}, "allocator 'dp' does not go with a cluster .*: first, best-fit, least-loaded"),
     ],
 )

@@ -1,0 +1,311 @@
+"""Room on a platform: units that are counted in total, and placed on nodes, if any, once a job has started."""
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from allocopt.arrays import BoolArray, FloatArray, IntArray, frozen_integers, read_only
+from allocopt.cluster.platform import Platform
+from allocopt.errors import InvalidProblemError, InvalidSolutionError, UsageError
+from allocopt.interruption import run_in_slices
+from allocopt.problems.topology import Job
+from allocopt.simulator.kernels.backfilling import list_pass, next_backfillable, run, shadow_of, start_waiting
+from allocopt.simulator.kernels.conservative import conservative_pass, run_conservative
+from allocopt.simulator.kernels.events import advance, change_speed
+from allocopt.simulator.kernels.queue import tidy_queue
+from allocopt.simulator.placement import Allocator, DepthFirst, Guests, Placement, Share
+from allocopt.simulator.posed import WholeNodes
+from allocopt.simulator.rules import Backfill, QueueKeys, Rules
+from allocopt.simulator.schedule import HOP_COST, Schedule
+from allocopt.simulator.scheduler import AnyScheduler, Blame, ListScheduler, SchedulerError, keys_of, name_of
+from allocopt.simulator.state import ENDED, FREE, NOBODY, QUEUE, STARTED, State, listed, new_state
+from allocopt.traces.workload import Workload
+
+
+class Pool:
+    """Room for jobs that ask for units of each resource.
+
+    Parameters
+    ----------
+    state
+        The simulation.
+    platform
+        The machine. If it has nodes, an allocator chooses those that jobs get.
+    ids
+        Ids of the jobs, for messages; None for their numbers.
+    allocator
+        Chooses the nodes; None where they are not tracked.
+    rng
+        Source of randomness, see `Room.rng`; None for a new one.
+    """
+
+    @classmethod
+    def of(
+        cls,
+        workload: Workload,
+        platform: Platform,
+        scheduler: AnyScheduler,
+        rules: Rules,
+        seed: int,
+        *,
+        demands: Mapping[str, IntArray] | None = None,
+        allocator: Allocator | None = None,
+        is_watched: bool = False,
+    ) -> "Pool":
+        """Return the room before the first event; see `allocopt.simulator.rooms.room_of`."""
+        if platform.has_nodes:
+            allocator = allocator or DepthFirst()
+        elif allocator is not None:
+            raise UsageError("an allocator needs a platform with nodes, this one is a pool of processors")
+        rng = np.random.default_rng(seed)
+        posed = workload, _requests(workload, platform, demands or {}), platform.total, rules
+        if isinstance(scheduler, ListScheduler):
+            state = new_state(
+                *posed,
+                scheduler.backfill,
+                keys_of(scheduler.order, workload, rng),
+                None if scheduler.backfill_order is None else keys_of(scheduler.backfill_order, workload, rng),
+                compression=scheduler.compression,
+                track_running=is_watched,
+            )
+        else:
+            # The view answers by the rules of EASY, with the queue in the order of arrival.
+            state = new_state(*posed, Backfill.EASY, QueueKeys.by_arrival(len(workload)))
+        return cls(state, platform, workload.ids, allocator, rng)
+
+    def __init__(
+        self,
+        state: State,
+        platform: Platform,
+        ids: IntArray | None = None,
+        allocator: Allocator | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        self.rng = np.random.default_rng(0) if rng is None else rng
+        self.state, self.platform, self.request = state, platform, read_only(state.request)
+        self._ids = np.arange(len(state.request)) if ids is None else ids
+        self.placement = None if allocator is None else Placement(platform, self._ids)
+        self.guests = Guests(state, self._ids) if allocator is None else None
+        self._allocator = allocator
+        self._run, self._pass = BUILT_IN.get(Backfill(state.rules["backfill"][0]), (run, list_pass))
+
+    @property
+    def tracks_nodes(self) -> bool:
+        """Whether it is known which job holds which nodes."""
+        return self.placement is not None
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether `run` can simulate a built-in scheduler to the end: without an allocator."""
+        return self.placement is None
+
+    @staticmethod
+    def kernels(platform: Platform, scheduler: AnyScheduler, *, is_alone: bool) -> tuple[Callable[..., Any], ...]:
+        """Return what a simulation calls: the one kernel that runs to the end, or those of single scheduling points."""
+        if not isinstance(scheduler, ListScheduler):
+            return (advance, next_backfillable, shadow_of, start_waiting)
+        to_the_end, one_pass = BUILT_IN.get(scheduler.backfill, (run, list_pass))
+        return (to_the_end,) if is_alone and not platform.has_nodes else (advance, one_pass)
+
+    def as_pool(self) -> "Pool":
+        """Return the machine itself, after closing the gaps in its queue."""
+        if self.state.clock["n_gone"][0]:
+            tidy_queue(self.state)
+        return self
+
+    def run(self) -> None:
+        """Simulate the built-in scheduler until nothing is left to happen."""
+        run_in_slices(partial(self._run, self.state), 2**18)
+
+    def advance(self, until: float) -> int:
+        """Go on to the next scheduling point, but not beyond a time in seconds."""
+        happened = int(advance(self.state, until))
+        # Jobs that have ended give back their nodes, or leave their hosts and guests.
+        if self.placement is not None:
+            for job in listed(self.state, ENDED, "n_ended").tolist():
+                self.placement.release(job)
+        elif self.guests is not None and self.guests.of:
+            self.guests.leave(listed(self.state, ENDED, "n_ended").tolist())
+        return happened
+
+    def schedule(self) -> None:
+        """Let the built-in scheduler start what it may."""
+        # A long pass stops now and then, so that Ctrl-C is handled between its parts.
+        self._pass(self.state)
+        while self.state.clock["unfinished"][0]:
+            self._pass(self.state)
+
+    def change_speed(self, job: int, speed: float) -> None:
+        """Let a running job go on at another speed, from now on."""
+        change_speed(self.state, job, speed)
+
+    def first(self, most: int) -> IntArray:
+        """Return the first waiting jobs in the order of the queue, ``most`` at most."""
+        clock = self.state.clock
+        first, n_queued, n_gone = clock["first"][0], clock["n_queued"][0], clock["n_gone"][0]
+        if not n_gone:
+            return self.state.lists[QUEUE, first : first + min(n_queued, most)].copy()
+        queue = self.state.lists[QUEUE, first : first + n_queued + n_gone]
+        return queue[queue >= 0][:most]
+
+    def fits(self, job: int) -> bool:
+        """Whether what a job asks for is free."""
+        # For so few numbers comparing lists is faster than comparing arrays.
+        return all(map(operator.le, self.state.request[job].tolist(), self.state.units[FREE].tolist()))
+
+    def fitting(self, jobs: IntArray) -> BoolArray:
+        """Whether what each of some jobs asks for is free."""
+        fits = np.ones(len(jobs), dtype=np.bool_)
+        # One resource after the other: most machines have only one, and a reduction over that axis is ten times slower.
+        for resource, room in enumerate(self.state.units[FREE].tolist()):
+            fits &= self.state.request[jobs, resource] <= room
+        return fits
+
+    def shadow(self, job: int) -> tuple[float, IntArray]:
+        """Return when a waiting job can start by the estimates, and what is spare then; see `View.shadow`."""
+        spare = np.zeros(len(self.platform.resources), dtype=np.int64)
+        return float(shadow_of(self.state, job, spare)), spare
+
+    def backfillable(self, heads: Sequence[int]) -> Iterator[int]:
+        """Yield waiting jobs that may start now without delaying the head, if there is one; see `View.backfillable`."""
+        if len(heads) > 1:
+            raise UsageError("this machine has one partition, in which one job can have a reservation")
+        state, job, shadow, left = self.state, NOBODY, np.inf, np.zeros(len(self.platform.resources), dtype=np.int64)
+        for head in heads:
+            shadow, left = self.shadow(head)
+        while True:
+            job = int(next_backfillable(state, job, shadow, left))
+            if job == NOBODY:
+                return
+            yield job
+            if state.jobs["expected_end"][job] > shadow:  # NaN, and thus False, unless it was started
+                left -= state.request[job]
+
+    def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST) -> WholeNodes:
+        """Pose the choice of nodes for the first of some waiting jobs, up to one that does not fit; see `View.window`.
+
+        Raises `UsageError` unless jobs get whole nodes of a topology.
+        """
+        topology, asked = self.platform.topology, self.request[jobs, 0]
+        if topology is None:
+            raise UsageError("a window of jobs needs a machine whose topology is known, such as a fat tree of nodes")
+        if self.platform.is_shared or len(self.platform.resources) > 1:
+            raise UsageError("a window of jobs gets whole nodes, on this platform jobs share them")
+        fit = np.cumsum(asked) <= self.free[0]
+        named = {
+            int(job): Job(str(self._ids[job]), int(nodes)) for job, nodes in zip(jobs[fit], asked[fit], strict=True)
+        }
+        return WholeNodes.of(topology, self.idle_nodes, named, name, hop_cost)
+
+    def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
+        """Start a job, on the nodes given if any; return False if it does not wait or fit. The tasks are not looked at.
+
+        Raises `InvalidSolutionError` if the nodes are not what it asks for, or are not free.
+        """
+        if not start_waiting(self.state, job):
+            return False
+        if nodes is None:
+            return True
+        if self.placement is None:
+            raise InvalidSolutionError(f"nodes are chosen for job {self._ids[job]}, but the platform is a pool")
+        share = self.placement.share_of(frozen_integers(nodes), self.request[job])
+        self.placement.hold(job, share, self.request[job])
+        return True
+
+    def settle(self) -> None:
+        """Give nodes to jobs that have just started without any. Raises `SchedulerError` if the allocator fails."""
+        placement, allocator = self.placement, self._allocator
+        if placement is None or allocator is None:
+            return
+        started = listed(self.state, STARTED, "n_started").tolist()
+        jobs = [job for job in started if placement.shares[job] is None]
+        if not jobs:
+            return
+        name, now = name_of(allocator), float(self.state.clock["now"][0])
+        with Blame(name, now):
+            names = [str(self._ids[job]) for job in jobs]
+            placed = allocator.place(names, self.request[jobs], placement.free.copy())
+            shares = [Share(frozen_integers(nodes), frozen_integers(units)) for nodes, units in placed]
+        if len(shares) != len(jobs):
+            raise SchedulerError(f"{name} places {len(shares)} jobs where {len(jobs)} have started")
+        try:
+            for job, share in zip(jobs, shares, strict=True):
+                placement.hold(job, share, self.request[job])
+        except InvalidSolutionError as error:
+            raise SchedulerError(f"{name} at time {now:g} s: {error}") from None
+
+    def held_by(self, job: int) -> Share:
+        """Return the share of a job that has started, where nodes are tracked."""
+        assert self.placement is not None
+        return self.placement.held_by(job)
+
+    def partition_of(self, job: int) -> str:
+        """Return no name: all jobs stand in one queue."""
+        return ""
+
+    def asks(self, job: int) -> str:
+        """Say what a job asks for."""
+        return self.in_words(self.request[job])
+
+    def there_for(self, job: int) -> str:
+        """Say what is free."""
+        return f"{self.in_words(self.free)} free"
+
+    def in_words(self, units: IntArray) -> str:
+        """Write amounts of each resource; those of 0 only of the first one."""
+        named = list(zip(units.tolist(), self.platform.resources, strict=True))
+        shown = (named[0], *(pair for pair in named[1:] if pair[0]))
+        return ", ".join(f"{count} {name.removesuffix('s') if count == 1 else name}" for count, name in shown)
+
+    @property
+    def free(self) -> IntArray:
+        """Idle units of each resource."""
+        return read_only(self.state.units[FREE])
+
+    @property
+    def free_units(self) -> IntArray:
+        """Idle units of each resource on each node; one row where nodes are not tracked."""
+        return self.free[None, :] if self.placement is None else read_only(self.placement.free)
+
+    @property
+    def idle_nodes(self) -> IntArray:
+        """Nodes that no job holds, in ascending order; empty where nodes are not tracked."""
+        return np.empty(0, dtype=np.int64) if self.placement is None else self.placement.idle_nodes()
+
+    def result(self, workload: Workload, release: FloatArray, start: FloatArray, end: FloatArray) -> Schedule:
+        """Return the schedule of a simulation that is over."""
+        held_from = None
+        if self.guests is not None and self.guests.ended_at:
+            held_from = start.copy()
+            held_from[list(self.guests.ended_at)] = list(self.guests.ended_at.values())
+        nodes = None if self.placement is None else self.placement.nodes()
+        return Schedule(workload, self.platform.size, release, start, end, nodes, self.platform.topology, held_from)
+
+
+BUILT_IN = {Backfill.CONSERVATIVE: (run_conservative, conservative_pass)}
+"""Kinds of backfilling with kernels of their own: one that simulates to the end, and one for a single pass."""
+
+
+def _requests(workload: Workload, platform: Platform, demands: Mapping[str, IntArray]) -> IntArray:
+    if not len(workload):
+        raise InvalidProblemError("workload", f"{workload.name} holds no jobs")
+    unknown = sorted(set(demands) - set(platform.resources[1:]))
+    if unknown:
+        known = ", ".join(platform.resources[1:]) or "none"
+        raise UsageError(f"demands for {unknown[0]!r}: resources of this platform that can be asked for: {known}")
+    columns = [workload.processors]
+    for name in platform.resources[1:]:
+        units = demands.get(name, np.zeros(len(workload), dtype=np.int64))
+        if np.shape(units) != (len(workload),) or np.asarray(units).dtype.kind not in "iu":
+            raise UsageError(f"demands for {name!r} must be {len(workload)} whole numbers, one for each job")
+        columns.append(frozen_integers(units))
+    request = np.stack(columns, axis=1)
+    for name, units, total in zip(platform.resources, request.T, platform.total, strict=True):
+        if units.min() < 0 or units.max() > total:
+            job = int(np.argmax((units < 0) | (units > total)))
+            fault = f"asks for {units[job]} {name}, the machine has {total}; skip_oversized = true drops such jobs"
+            raise InvalidProblemError(f"job {workload.ids[job]}", fault)
+    return request

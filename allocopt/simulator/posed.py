@@ -1,0 +1,84 @@
+"""Waiting jobs that start together, as a problem of which nodes each gets."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.topology import Topology
+from allocopt.problems.placement.problem import Placements
+from allocopt.problems.topology import Allocation, Job, TopologyProblem
+from allocopt.problems.windows import WindowProblem, WindowSolution
+from allocopt.simulator.decisions import Start
+
+
+class PosedWindow(Protocol):
+    """The choice of nodes for jobs that start together."""
+
+    @property
+    def problem(self) -> WindowProblem | None:
+        """The choice as a problem; None if there is nothing to choose."""
+
+    def without_search(self, problem: WindowProblem) -> WindowSolution:
+        """Return a solution that takes no search, and is feasible under every strategy of the problem."""
+
+    def starts(self, solution: WindowSolution | None) -> Iterator[Start]:
+        """Yield the starts of all jobs, with their nodes; ``solution`` is None if there is no problem."""
+
+
+class WholeNodes(NamedTuple):
+    """Jobs that get whole nodes: those of one node the first idle nodes, those of several nodes some of the others."""
+
+    single: Mapping[int, IntArray]  # one-node jobs, each with its node
+    jobs: tuple[int, ...]  # the jobs of several nodes, by priority
+    problem: TopologyProblem | None  # their choice among the other idle nodes; None if there are none
+
+    @classmethod
+    def of(
+        cls, topology: Topology, idle: IntArray, asked: Mapping[int, Job], name: str, hop_cost: float
+    ) -> "WholeNodes":
+        """Give the first idle nodes to the jobs that ask for one, at no cost, and pose the problem of the others."""
+        single = [job for job, request in asked.items() if request.nodes == 1]
+        several = {job: request for job, request in asked.items() if request.nodes > 1}
+        first, rest = idle[: len(single), None], idle[len(single) :]
+        problem = TopologyProblem(topology, rest, tuple(several.values()), hop_cost, name) if several else None
+        return cls(dict(zip(single, first, strict=True)), tuple(several), problem)
+
+    def without_search(self, problem: WindowProblem) -> WindowSolution:
+        """Return the sequential allocation, which is feasible under every strategy."""
+        assert isinstance(problem, TopologyProblem)
+        return Allocation.sequential(problem)
+
+    def starts(self, solution: WindowSolution | None) -> Iterator[Start]:
+        """Yield the starts of all jobs, with their nodes."""
+        for job, nodes in self.single.items():
+            yield Start(job, nodes)
+        if solution is not None:
+            assert isinstance(solution, Allocation)
+            for job, nodes in zip(self.jobs, solution.nodes, strict=True):
+                yield Start(job, nodes)
+
+
+class SharedNodesWindow(NamedTuple):
+    """Jobs that get nodes of a cluster, which they may share."""
+
+    jobs: tuple[int, ...]  # by priority
+    problem: WindowProblem | None
+    greedy: WindowSolution | None  # what the rule of the lowest switch chooses
+
+    def without_search(self, problem: WindowProblem) -> WindowSolution:
+        """Return what the rule of the lowest switch chooses."""
+        assert self.greedy is not None
+        return self.greedy
+
+    def starts(self, solution: WindowSolution | None) -> Iterator[Start]:
+        """Yield the starts of all jobs that are placed, with their nodes and tasks."""
+        if isinstance(solution, Placements):
+            for job, places in zip(self.jobs, solution.of_jobs, strict=True):
+                if places:
+                    nodes, tasks = np.array(places, dtype=np.int64).T
+                    yield Start(job, nodes, tasks)
+        elif solution is not None:
+            for job, nodes in zip(self.jobs, solution.nodes, strict=True):
+                yield Start(job, nodes)

@@ -1,0 +1,83 @@
+"""Rooms of machines: the one place that knows which kinds of machines there are."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.platform import Platform
+from allocopt.errors import UsageError
+from allocopt.simulator.pool import Pool
+from allocopt.simulator.room import Room
+from allocopt.simulator.rules import Rules
+from allocopt.simulator.scheduler import AnyScheduler
+from allocopt.simulator.shared.room import SharedNodes
+from allocopt.traces.workload import Workload
+
+Size = int | np.integer[Any]
+"""A number of processors, which stands for a pool of that size."""
+
+Machine = Platform | Cluster | Size
+
+_KINDS: Mapping[type, type[Pool | SharedNodes]] = {Platform: Pool, Cluster: SharedNodes}
+
+
+def kernels_of(machine: Machine, scheduler: AnyScheduler, *, is_alone: bool) -> tuple[Callable[..., Any], ...]:
+    """Return the kernels that a simulation calls; ``is_alone`` as `allocopt.simulator.engine.is_alone` returns it."""
+    return _kind_of(machine).kernels(_sized(machine), scheduler, is_alone=is_alone)
+
+
+def room_of(
+    workload: Workload,
+    machine: Machine,
+    scheduler: AnyScheduler,
+    rules: Rules,
+    seed: int,
+    *,
+    demands: Mapping[str, IntArray] | None = None,
+    allocator: Any = None,
+    is_watched: bool = False,
+) -> Room:
+    """Return the room of a machine before the first event.
+
+    Parameters
+    ----------
+    workload
+        The jobs.
+    machine
+        The machine.
+    scheduler
+        Decides who starts; a built-in one in compiled code.
+    rules
+        How events are taken.
+    seed
+        Seed of `Room.rng`, and of a solver that chooses nodes.
+    demands
+        Units that jobs ask for of the platform's resources but the first, by name.
+    allocator
+        Chooses the nodes, as `simulate` takes it.
+    is_watched
+        Whether somebody looks at the running jobs besides the scheduler.
+
+    Raises
+    ------
+    InvalidProblemError
+        If there are no jobs, or one asks for more than the machine has.
+    UsageError
+        If ``machine`` is not a machine, or the arguments do not go together.
+    """
+    how = {"demands": demands, "allocator": allocator, "is_watched": is_watched}
+    return _kind_of(machine).of(workload, _sized(machine), scheduler, rules, seed, **how)
+
+
+def _sized(machine: Machine) -> Any:
+    return Platform.pool(int(machine)) if isinstance(machine, int | np.integer) else machine
+
+
+def _kind_of(machine: Machine) -> type[Pool | SharedNodes]:
+    kind = _KINDS.get(type(_sized(machine)))
+    if kind is None:
+        raise UsageError(f"the platform is {machine!r}, must be a Platform, a Cluster or a number of processors")
+    return kind

@@ -1,0 +1,314 @@
+"""Scheduling passes over shared nodes: who starts, and where.
+
+EASY backfilling makes a reservation for the first job of each partition that finds no room: a later job may start if it
+ends by its estimate before the reservation begins, or fits beside it. Conservative backfilling is Slurm's: at events
+jobs start as without backfilling, and periodically a walk along the queue (`walk`) starts each job or reserves whole
+nodes for it.
+
+Two things make passes over a long queue cheap. Room only shrinks until a job ends, so once a job of a shape has found
+none, other jobs of this shape need not look: a pass compares only the first jobs of lines. And it is kept how much room
+there was: only nodes that jobs have left since then can provide more.
+"""
+
+import numpy as np
+from numba import int64
+
+from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.simulator.kernels.events import HAPPENED, advance, hold, start_job
+from allocopt.simulator.rules import Backfill
+from allocopt.simulator.shared.allocation import amount_on, amounts_held, choose, useful_tasks
+from allocopt.simulator.shared.queue import begin_part, put_in_place, take_from_queue
+from allocopt.simulator.shared.reservations import look_at, release, reserve
+from allocopt.simulator.shared.state import (
+    ALONG_QUEUE,
+    ASKS,
+    BACKFILLING,
+    GOES_ON,
+    NO_PASS,
+    NOW,
+    OVER,
+    SHARED,
+    WALK,
+    Shared,
+)
+from allocopt.simulator.shared.walk import close_nodes, period_after, plan_start
+from allocopt.simulator.state import NOBODY
+
+FIRST_FIT, EASY, CONSERVATIVE = int(Backfill.FIRST_FIT), int(Backfill.EASY), int(Backfill.CONSERVATIVE)
+
+
+@hold.answer(Shared)
+@helper()
+def _hold_nodes(s: Shared, job: int, sign: int) -> None:
+    """Take what a job holds on its nodes, or give it back: in the table of now and in those of the reservations."""
+    record = s.jobs[job]
+    for place in range(record.first, record.first + record.n_nodes):
+        node, tasks = s.held[0, place], s.held[1, place]
+        amounts_held(s, NOW, record.shape, node, tasks, sign)
+        if s.held_by.shape[0] > 0:
+            for resource in range(s.total.size):
+                s.held_by[record.user, resource] += sign * amount_on(s, record.shape, node, tasks, resource)
+        if sign < 0:
+            release(s, node)
+        for partition in range(s.partitions.size):
+            plan = s.partitions[partition]
+            if plan.job < 0:
+                continue
+            # A job that ends before a reservation begins does not count there.
+            is_there = record.expected_end > plan.shadow and s.reserved[partition, node]
+            if is_there:
+                amounts_held(s, 1 + partition, record.shape, node, tasks, sign)
+            if sign > 0:
+                # A job ahead in the queue need not respect the reservation.
+                plan.is_stale |= int(is_there)
+            else:
+                plan.is_stale |= int(s.allowed[s.shapes[s.jobs[plan.job].shape].union, node])
+
+
+@helper()
+def start_on_chosen(s: Shared, job: int, used: int) -> None:
+    """Start a job that has left the queue on the chosen nodes."""
+    clock, record = s.clock[0], s.jobs[job]
+    record.first = clock.n_held
+    record.n_nodes = used
+    for i in range(used):
+        s.held[0, clock.n_held] = s.chosen[0, i]
+        s.held[1, clock.n_held] = s.chosen[3, i]
+        clock.n_held += 1
+    start_job(s, job)
+
+
+@inlined
+def _has_no_room(s: Shared, shape: int, failure: int) -> bool:
+    """Whether jobs that had no room still have none: only nodes that were released since then may have more."""
+    about, clock, last = s.shapes[shape], s.clock[0], s.failures[failure]
+    if last.released < 0:
+        return False
+    for partition in range(s.respected.size):
+        # Respecting more reservations than then leaves no more room; respecting fewer may.
+        if failure != shape and s.respected_then[shape, partition] and not s.respected[partition]:
+            return False
+    if clock.n_released - last.released > s.releases.size:
+        return False
+    clock.work -= clock.n_released - last.released
+    for place in range(last.released, clock.n_released):
+        node = s.releases[place % s.releases.size]
+        if s.allowed[s.shapes[shape].union, node]:
+            tasks = useful_tasks(s, node, shape)
+            last.tasks += tasks
+            last.nodes += tasks > 0
+    last.released = clock.n_released
+    for partition in range(s.respected.size):
+        # The new count holds only while at least these are respected.
+        s.respected_then[shape, partition] |= failure != shape and s.respected[partition]
+    return bool(last.tasks < about.tasks or last.nodes < about.least_nodes)
+
+
+@helper()
+def find_room(s: Shared, job: int) -> int:
+    """Choose nodes for a job beside the reservations of blocked partitions that begin before it ends.
+
+    Returns how many, 0 for none.
+    """
+    clock, shape = s.clock[0], s.jobs[job].shape
+    failure = shape
+    look_at(s, NOW)
+    if _has_no_room(s, shape, failure):
+        return 0
+    for partition in range(s.partitions.size):
+        plan = s.partitions[partition]
+        if plan.is_blocked > 0 and plan.job >= 0 and clock.now + s.shapes[shape].estimate > plan.shadow:
+            s.respected[partition] = True
+            failure = s.shapes.size + shape
+    if failure != shape and _has_no_room(s, shape, failure):
+        return 0
+    used = choose(s, shape)
+    if used > 0:
+        return used
+    last = s.failures[failure]
+    last.released = clock.n_released
+    for partition in range(s.respected.size):
+        if failure != shape:
+            s.respected_then[shape, partition] = s.respected[partition]
+    last.tasks = 0
+    last.nodes = 0
+    for node in range(s.order.size):
+        if s.allowed[s.shapes[shape].union, node]:
+            tasks = useful_tasks(s, node, shape)
+            last.tasks += tasks
+            last.nodes += tasks > 0
+    return 0
+
+
+@helper()
+def _begin_pass(s: Shared, part: int) -> None:
+    """Begin a pass: no partition with waiting jobs is blocked, no shape refused, and every line is at its first job."""
+    s.clock[0].work -= s.clock[0].n_waiting
+    for partition in range(s.partitions.size):
+        s.partitions[partition].is_blocked = int(s.rules[0].backfill != EASY)
+    for place in range(s.clock[0].n_waiting):
+        shape = s.shapes[s.queue[s.waiting[0, place]].shape]
+        s.partitions[shape.partition].is_blocked = 0
+        shape.is_refused = 0
+    begin_part(s, part)
+
+
+@helper()
+def end_pass(s: Shared) -> None:
+    """End a pass: drop lines in which no job waits any more, and reservations of partitions that are not blocked."""
+    clock, kept = s.clock[0], 0
+    clock.part = NO_PASS
+    for place in range(clock.n_waiting):
+        line = s.waiting[0, place]
+        if s.queue[line].first_waiting >= 0:
+            s.waiting[0, kept] = line
+            kept += 1
+    clock.n_waiting = kept
+    for partition in range(s.partitions.size):
+        if not s.partitions[partition].is_blocked:
+            s.partitions[partition].job = NOBODY
+
+
+@inlined
+def _may_start(s: Shared, shape: int) -> bool:
+    """Whether jobs of a shape may start in this part of a pass if they have room."""
+    is_blocked = s.partitions[s.shapes[shape].partition].is_blocked
+    if s.shapes[shape].is_refused:
+        return False
+    if s.clock[0].part == ALONG_QUEUE and s.rules[0].own_backfill_order:
+        return not is_blocked
+    return s.rules[0].backfill == EASY or s.rules[0].backfill == FIRST_FIT or not is_blocked
+
+
+@inlined
+def _pass_over(s: Shared, line: int) -> None:
+    """Leave the job of a line that is looked at waiting."""
+    about = s.queue[line]
+    job, shape = about.looked_at, s.shapes[about.shape]
+    plan = s.partitions[shape.partition]
+    if s.clock[0].part == WALK:
+        about.passed = job
+        about.looked_at = s.jobs[job].next_waiting
+        return
+    if s.rules[0].backfill == EASY and not plan.is_blocked:
+        reserve(s, job)
+    # If the partition was blocked before, room for the job may not have been looked for.
+    shape.is_refused |= int(_may_start(s, about.shape))
+    plan.is_blocked = 1
+    about.looked_at = NOBODY
+
+
+@inlined
+def _is_over(s: Shared) -> bool:
+    """Whether a part of a pass is over: a walk has reached its depth, or all partitions are blocked."""
+    if s.clock[0].part == WALK:
+        return bool(s.clock[0].n_slots == s.slots.size)
+    if s.rules[0].backfill == EASY or s.rules[0].backfill == FIRST_FIT:
+        return False
+    for partition in range(s.partitions.size):
+        if not s.partitions[partition].is_blocked:
+            return False
+    return True
+
+
+@inlined
+def _nodes_for(s: Shared, job: int) -> int:
+    """Choose nodes for a job that may start in this part of a pass; return how many, 0 for none."""
+    if s.clock[0].part == WALK:
+        return plan_start(s, job)
+    return find_room(s, job) if _may_start(s, s.jobs[job].shape) else 0
+
+
+@helper()
+def _go_on(s: Shared) -> int:
+    """Start what may start in a part of a pass, in the order of the queue.
+
+    The jobs of a line are looked at one after the other until one finds no room; in a walk all are, within its depth.
+
+    Returns `OVER` at the end of the part; before that `GOES_ON` if the work is used up, or `ASKS` if somebody else is
+    to choose the nodes of the next job.
+    """
+    clock = s.clock[0]
+    while clock.n_left > 0:
+        if clock.work <= 0:
+            return GOES_ON
+        clock.work -= 1
+        line = s.waiting[1, 0]
+        job, used = s.queue[line].looked_at, clock.n_chosen
+        if used == 0:
+            used = _nodes_for(s, job)
+            if used > 1 and s.rules[0].is_asking:
+                clock.n_chosen = used
+                return ASKS
+        clock.n_chosen = 0
+        if used > 0:
+            take_from_queue(s, line)
+            start_on_chosen(s, job, used)
+        else:
+            _pass_over(s, line)
+        if _is_over(s):
+            clock.n_left = 0
+        else:
+            put_in_place(s, line, int(used > 0))
+    return OVER
+
+
+@inlined
+def _begin_walk(s: Shared) -> None:
+    """Begin a walk, which computes when the next one is due."""
+    s.clock[0].next_walk = np.inf
+    _begin_pass(s, WALK)
+
+
+@helper()
+def schedule(s: Shared) -> int:
+    """Go on with the passes of this moment: one along the queue, and a walk if one is due; returns as `_go_on`."""
+    clock, rules = s.clock[0], s.rules[0]
+    if clock.part == NO_PASS:
+        has_changed = clock.n_ended + clock.n_joined > 0
+        if rules.backfill == CONSERVATIVE and has_changed:
+            clock.next_walk = min(clock.next_walk, period_after(s, clock.now))
+        if rules.backfill == CONSERVATIVE and not has_changed and clock.next_walk <= clock.now:
+            _begin_walk(s)
+        else:
+            _begin_pass(s, ALONG_QUEUE)
+    while clock.part != NO_PASS:
+        said = _go_on(s)
+        if said != OVER:
+            return said
+        if clock.part == ALONG_QUEUE and rules.own_backfill_order:
+            begin_part(s, BACKFILLING)
+            continue
+        was_walk = clock.part == WALK
+        end_pass(s)
+        if was_walk:
+            # Only walks reserve and close nodes.
+            clock.n_slots = 0
+            close_nodes(s, 0.0, 0.0)
+            clock.next_walk = period_after(s, clock.next_walk)
+        elif clock.next_walk <= clock.now:
+            _begin_walk(s)
+    return OVER
+
+
+@kernel(int64(SHARED, int64))
+def simulate_shared(s: Shared, work: int) -> int:
+    """Simulate until about ``work`` nodes and jobs have been looked at.
+
+    Returns `OVER` if nothing is left to happen; otherwise `GOES_ON`, or `ASKS` if somebody else is to choose the nodes
+    of a job. This is asked for jobs of several nodes if ``rules.is_asking``. The job is the one that is looked at in
+    line ``waiting[1, 0]``; it has room on the nodes of ``chosen``, which the caller may replace.
+    """
+    clock = s.clock[0]
+    clock.work = work
+    while clock.work > 0:
+        # A pass that has not ended goes on.
+        if clock.part == NO_PASS:
+            clock.wake = clock.next_walk
+            if advance(s, np.inf) != HAPPENED:
+                return OVER
+            clock.work -= 1
+        said = schedule(s)
+        if said != OVER:
+            return said
+    return GOES_ON

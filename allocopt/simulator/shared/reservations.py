@@ -1,0 +1,137 @@
+"""What is free on shared nodes ahead of time, and the reservations of EASY backfilling.
+
+A reservation is kept until a job has gone from a node that it might take, a job has started that holds some of it, or
+its time has come.
+"""
+
+from allocopt.kernels.compiled import helper, inlined
+from allocopt.simulator.kernels.look_ahead import begin_ahead, end_ahead, fits_ahead, shadow_time
+from allocopt.simulator.shared.allocation import amounts_held, choose, useful_tasks
+from allocopt.simulator.shared.state import NOW, SCRATCH, Shared
+
+
+@inlined
+def look_at(s: Shared, table: int) -> None:
+    """Place jobs by the room in a table from now on, beside no reservation."""
+    s.clock[0].table = table
+    for partition in range(s.respected.size):
+        s.respected[partition] = False
+
+
+@inlined
+def release(s: Shared, node: int) -> None:
+    """Note that a node has more room than before."""
+    s.releases[s.clock[0].n_released % s.releases.size] = node
+    s.clock[0].n_released += 1
+
+
+@begin_ahead.answer(Shared)
+@inlined
+def begin_ahead_on_nodes(s: Shared, job: int) -> None:
+    """Copy what is free now to the scratch table, and count the tasks and nodes that a job finds room for."""
+    clock, shape = s.clock[0], s.jobs[job].shape
+    look_at(s, SCRATCH)
+    clock.work -= s.order.size
+    clock.ahead_used = 0
+    tasks, nodes = 0, 0
+    for node in range(s.order.size):
+        if s.allowed[s.shapes[shape].union, node]:
+            s.users[SCRATCH, node] = s.users[NOW, node]
+            for resource in range(s.capacity.shape[1]):
+                s.room[SCRATCH, node, resource] = s.room[NOW, node, resource]
+            s.tasks_at[node] = useful_tasks(s, node, shape)
+            tasks += s.tasks_at[node]
+            nodes += s.tasks_at[node] > 0
+    clock.ahead_tasks, clock.ahead_nodes = tasks, nodes
+
+
+@inlined
+def give_back_ahead(s: Shared, running: int, job: int) -> bool:
+    """Let a running job give back what it holds in the scratch table; return whether another job may use its nodes."""
+    record, clock, shape = s.jobs[running], s.clock[0], s.jobs[job].shape
+    clock.work -= 1 + record.n_nodes
+    more_tasks, more_nodes, is_there = 0, 0, False
+    for place in range(record.first, record.first + record.n_nodes):
+        node = s.held[0, place]
+        if s.allowed[s.shapes[shape].union, node]:
+            amounts_held(s, SCRATCH, record.shape, node, s.held[1, place], -1)
+            tasks = useful_tasks(s, node, shape)
+            more_tasks += tasks - s.tasks_at[node]
+            more_nodes += int(tasks > 0) - int(s.tasks_at[node] > 0)
+            s.tasks_at[node] = tasks
+            is_there |= not s.closed[node]
+    clock.ahead_tasks += more_tasks
+    clock.ahead_nodes += more_nodes
+    return is_there
+
+
+@end_ahead.answer(Shared)
+@inlined
+def _end_ahead(s: Shared, running: int, job: int) -> None:
+    """Let a running job give back what it holds in the scratch table."""
+    give_back_ahead(s, running, job)
+
+
+@fits_ahead.answer(Shared)
+@helper()
+def fits_ahead_on_nodes(s: Shared, job: int) -> bool:
+    """Whether there is room for a job in the scratch table; ``clock.ahead_used`` nodes are chosen then."""
+    clock, shape = s.clock[0], s.jobs[job].shape
+    about = s.shapes[shape]
+    # Sums over the nodes show whether to look for nodes at all.
+    if clock.ahead_tasks < about.tasks or clock.ahead_nodes < about.least_nodes:
+        return False
+    clock.ahead_used = choose(s, shape)
+    return bool(clock.ahead_used > 0)
+
+
+@helper()
+def find_shadow(s: Shared, job: int) -> int:
+    """Choose nodes for a job at the first time when it can start by the estimates; return how many.
+
+    The time is written to ``clock.shadow``; table ``SCRATCH`` holds what is free then.
+    """
+    s.clock[0].shadow = shadow_time(s, job)
+    return int(s.clock[0].ahead_used)
+
+
+@helper()
+def reserve(s: Shared, job: int) -> None:
+    """Reserve nodes for a job from the first time when it can start by the estimates of the running jobs.
+
+    If the reservation of its partition is for this job and still holds, it is kept.
+    """
+    shape = s.jobs[job].shape
+    partition = s.shapes[shape].partition
+    plan = s.partitions[partition]
+    if plan.job == job and not plan.is_stale and plan.shadow > s.clock[0].now:
+        return
+    used = find_shadow(s, job)
+    was_kept = plan.job >= 0
+    plan.job = job
+    plan.shadow = s.jobs[job].reserved = s.clock[0].shadow
+    plan.is_stale = 0
+    for i in range(plan.n_nodes):
+        s.reserved[partition, s.planned[partition, i]] = False
+    for i in range(used):
+        node = s.chosen[0, i]
+        s.reserved[partition, node] = True
+        amounts_held(s, SCRATCH, shape, node, s.chosen[3, i], 1)
+        # The scratch table gets what the old reservation left free, which is compared below.
+        s.users[1 + partition, node], s.users[SCRATCH, node] = s.users[SCRATCH, node], s.users[1 + partition, node]
+        for resource in range(s.capacity.shape[1]):
+            free = s.room[SCRATCH, node, resource]
+            s.room[SCRATCH, node, resource] = s.room[1 + partition, node, resource]
+            s.room[1 + partition, node, resource] = free
+    for i in range(plan.n_nodes):
+        node = s.planned[partition, i]
+        # Whether more of anything is free beside the new reservation than beside the old one.
+        has_grown = s.users[1 + partition, node] < s.users[SCRATCH, node]
+        for resource in range(s.capacity.shape[1]):
+            has_grown |= s.room[1 + partition, node, resource] > s.room[SCRATCH, node, resource]
+        # Jobs that found no room beside the reservation may find some now.
+        if has_grown or not (was_kept and s.reserved[partition, node]):
+            release(s, node)
+    for i in range(used):
+        s.planned[partition, i] = s.chosen[0, i]
+    plan.n_nodes = used

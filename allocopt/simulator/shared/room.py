@@ -1,0 +1,472 @@
+"""Room on a cluster whose nodes jobs share: cores, memory and GPUs, in partitions, under constraints."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from allocopt.arrays import BoolArray, FloatArray, IntArray, frozen_integers, read_only
+from allocopt.cluster.cluster import UNKNOWN_MEMORY_MIB, Cluster, amounts_in_words
+from allocopt.cluster.platform import Platform
+from allocopt.cluster.request import ClusterRequest
+from allocopt.errors import InvalidProblemError, InvalidSolutionError, UsageError
+from allocopt.interruption import run_in_slices
+from allocopt.kernels.ready import make_ready
+from allocopt.plugins import no_such_part
+from allocopt.problems.placement.problem import NodeTasks, PlacementJob, PlacementProblem, Placements
+from allocopt.problems.windows import window_problem, window_solution
+from allocopt.simulator.placement import Share
+from allocopt.simulator.pool import Pool
+from allocopt.simulator.posed import SharedNodesWindow
+from allocopt.simulator.rules import Backfill, QueueKeys, Rules
+from allocopt.simulator.schedule import HOP_COST, ClusterSchedule
+from allocopt.simulator.scheduler import AnyScheduler, ListScheduler, keys_of
+from allocopt.simulator.shared.admission import asked_of, refuse
+from allocopt.simulator.shared.passes import simulate_shared
+from allocopt.simulator.shared.state import (
+    ALONE,
+    ASKS,
+    NOW,
+    OVER,
+    Allocation,
+    Shared,
+    SharedJobs,
+    SharedMachine,
+    SharedRules,
+    new_shared,
+)
+from allocopt.simulator.shared.stepping import (
+    advance_shared,
+    change_speed_shared,
+    choose_shared,
+    next_backfillable_shared,
+    queue_shared,
+    reserve_shared,
+    schedule_shared,
+    shadow_shared,
+    start_shared,
+)
+from allocopt.simulator.state import CAPACITY, FREE, NOBODY, QUEUE, RUNNING, new_state, waits
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Solver, get_solver, solver_names
+from allocopt.solving.solve import solve
+from allocopt.solving.verify import verify
+from allocopt.traces.workload import Workload
+
+MOST_IN_WINDOW = 1000
+"""Largest number of waiting jobs in a window."""
+_ROUNDING = 1e-9  # error of a share that was computed
+_SLICE = 2**20
+"""Work that kernels do between two checks whether the user interrupts."""
+
+
+def places_of(state: Shared, job: int) -> dict[int, int]:
+    """Return the tasks of a job by node; none if it has not started."""
+    first, used = int(state.jobs["first"][job]), int(state.jobs["n_nodes"][job])
+    return dict(state.held[:, first : first + used].T.tolist())
+
+
+class PlacedBySolver(NamedTuple):
+    """Chooses the nodes of jobs that get several by a solver of placement problems, one job at a time.
+
+    If it finds none, a job gets the nodes of the rule of the lowest switch.
+    """
+
+    cluster: Cluster
+    requests: Sequence[ClusterRequest]  # distinct ones
+    request: IntArray  # number of each job's request, shape ``(n,)``
+    solver: Solver
+    budget: Budget  # for a job
+    seed: int = 0
+
+    def __call__(self, state: Shared, job: int) -> Sequence[NodeTasks]:
+        """Return nodes and tasks for a job that is about to start, beside the respected reservations; () for none."""
+        free, users = state.room[NOW].copy(), state.users[NOW].copy()
+        for partition in np.flatnonzero(state.respected):
+            nodes = state.reserved[partition]
+            free[nodes] = np.minimum(free[nodes], state.room[1 + partition, nodes])
+            users[nodes] = np.maximum(users[nodes], state.users[1 + partition, nodes])
+        request = self.requests[self.request[job]]
+        request = request._replace(masks=request.masks & (users < ALONE) & ~state.closed)
+        tree, resources = self.cluster.topology.tree, self.cluster.resources
+        problem = PlacementProblem(tree, resources, free, users > 0, (PlacementJob(str(job), request),))
+        # Compiling does not count as time of the solver.
+        make_ready(self.solver.kernels(problem))
+        found = solve(
+            problem, None, self.solver, self.budget.seconds, self.seed, iterations=self.budget.iterations
+        ).solution
+        return () if found is None else found.of_jobs[0]
+
+
+class BySolver(NamedTuple):
+    """A solver of placement problems as an allocator, and what it may spend on a job."""
+
+    solver: Solver
+    budget: Budget
+
+
+def allocation_named(name: str, budget: Budget) -> Allocation | BySolver:
+    """Return the rule of a name, such as ``first`` or ``best-fit``, or a solver of placement problems.
+
+    Raises `UsageError` if there is neither.
+    """
+    rules = {rule.name.lower().replace("_", "-").replace("first-fit", "first"): rule for rule in Allocation}
+    solvers = [one for one in solver_names("placement") if one not in rules]
+    if name not in rules and name not in solvers:
+        if name not in solver_names():
+            raise no_such_part("allocator", name, [*rules, *solvers])
+        fault = "does not go with a cluster whose nodes jobs share, blocks or a forest"
+        raise UsageError(f"allocator {name!r} {fault}: {', '.join([*rules, *solvers])}")
+    return rules[name] if name in rules else BySolver(get_solver(name, None, "placement"), budget)
+
+
+class SharedNodes:
+    """Room for jobs on the nodes of a cluster.
+
+    Parameters
+    ----------
+    state
+        The simulation.
+    cluster
+        The machine.
+    requests
+        Distinct requests of the jobs, of which ``state`` was made.
+    request_of
+        The place of each job's request among them, shape ``(n,)``.
+    ids
+        Ids of the jobs, for messages.
+    placed_by
+        Chooses nodes for jobs that get several; None for the simulation's own rule.
+    rng
+        Source of randomness, see `Room.rng`; None for a new one.
+    """
+
+    def __init__(
+        self,
+        state: Shared,
+        cluster: Cluster,
+        requests: Sequence[ClusterRequest],
+        request_of: IntArray,
+        ids: IntArray,
+        placed_by: PlacedBySolver | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        self.state, self.cluster, self.guests = state, cluster, None
+        self.rng = np.random.default_rng(0) if rng is None else rng
+        self._requests, self._request_of, self._ids, self._placed_by = requests, request_of, ids, placed_by
+        state.rules["is_asking"][:] = placed_by is not None
+
+    @classmethod
+    def of(
+        cls,
+        workload: Workload,
+        cluster: Cluster,
+        scheduler: AnyScheduler,
+        rules: Rules,
+        seed: int,
+        *,
+        demands: Mapping[str, IntArray] | None = None,
+        allocator: object = None,
+        is_watched: bool = False,
+    ) -> "SharedNodes":
+        """Return the room before the first event; see `allocopt.simulator.rooms.room_of`."""
+        if demands is not None:
+            raise UsageError("demands go with a platform: on a cluster jobs ask for what their requests say")
+        if not isinstance(allocator, Allocation | BySolver):
+            allocator = allocation_named(str(allocator or "first"), Budget())
+        if not len(workload):
+            raise InvalidProblemError("workload", f"{workload.name} holds no jobs")
+        requests, request_of, faults = asked_of(workload, cluster)
+        refuse(workload, faults)
+        placed_by, rng = None, np.random.default_rng(seed)
+        if isinstance(allocator, BySolver):
+            placed_by = PlacedBySolver(cluster, requests, request_of, *allocator, seed)
+            allocator = Allocation.LOWEST_SWITCH
+        # The view answers with the queue in the order of arrival.
+        backfill, order, tried = Backfill.FIRST_FIT, QueueKeys.by_arrival(len(workload)), None
+        if isinstance(scheduler, ListScheduler):
+            backfill, order = scheduler.backfill, keys_of(scheduler.order, workload, rng)
+            if scheduler.backfill_order is not None:
+                tried = keys_of(scheduler.backfill_order, workload, rng)
+        jobs = SharedJobs(
+            request_of,
+            workload.submit,
+            workload.run,
+            workload.estimate,
+            workload.estimate if rules.kill_at_limit else None,
+            np.unique(workload.users, return_inverse=True)[1].reshape(-1),
+            workload.preceding_rows() if rules.dependencies else None,
+            workload.think_s if rules.dependencies else None,
+        )
+        followed = SharedRules(allocator, backfill, event_order=rules.event_order)
+        state = new_shared(SharedMachine.of(cluster), requests, jobs, followed, order, tried)
+        return cls(state, cluster, requests, request_of, workload.ids, placed_by, rng)
+
+    @staticmethod
+    def kernels(cluster: Cluster, scheduler: AnyScheduler, *, is_alone: bool) -> tuple[Callable[..., Any], ...]:
+        """Return what a simulation calls: the one kernel that runs to the end, or those of single scheduling points."""
+        if not isinstance(scheduler, ListScheduler):
+            asked = (queue_shared, shadow_shared, reserve_shared, next_backfillable_shared)
+            return (advance_shared, *asked, choose_shared, start_shared)
+        return (simulate_shared,) if is_alone else (advance_shared, schedule_shared)
+
+    @cached_property
+    def _shown(self) -> IntArray:
+        """Columns of resources that schedulers see: cores, and those that a job asks for and all nodes state."""
+        asked = np.stack([_amounts(one, self.cluster) for one in self._requests]).max(axis=0)
+        most = self.cluster.capacity.max(axis=0)
+        return np.flatnonzero((asked > 0) & (most < UNKNOWN_MEMORY_MIB) | (np.arange(len(asked)) == 0))
+
+    @cached_property
+    def platform(self) -> Platform:
+        """The machine as schedulers see it: cores and GPUs in thousandths, memory in MiB."""
+        names = tuple(self.cluster.resources[column] for column in self._shown.tolist())
+        return Platform(names, self.cluster.capacity[:, self._shown], topology=self.cluster.topology.tree)
+
+    @cached_property
+    def request(self) -> IntArray:
+        """What each job asks for of all nodes together, if it gets as few as it may."""
+        asked = np.stack([_amounts(one, self.cluster) for one in self._requests])
+        return read_only(asked[:, self._shown][self._request_of])
+
+    @cached_property
+    def _pool(self) -> Pool:
+        units = self.cluster.processors
+        share = (self.request / np.maximum(self.platform.total, 1)).max(axis=1)
+        size = np.clip(np.ceil(share * units - _ROUNDING), 1, units).astype(np.int64)
+        # Only what the state of a pool is made of; agents do not see run times.
+        estimate = self.state.jobs["estimate"].copy()
+        jobs = Workload("jobs", self._ids, self.state.jobs["submit"].copy(), estimate, size, estimate)
+        by_arrival = QueueKeys.by_arrival(len(size))
+        rules = Rules(dependencies=False)
+        state = new_state(jobs, size[:, None], np.array([units]), rules, Backfill.EASY, by_arrival)
+        return Pool(state, Platform.pool(units), self._ids)
+
+    def as_pool(self) -> Pool:
+        """Return a pool with the jobs that wait and run now; see `View.as_pool`."""
+        pool, jobs = self._pool, self.state.jobs
+        waiting, running = self.first(len(self._ids)), self.running
+        state = pool.state
+        state.lists[QUEUE, : len(waiting)], state.lists[RUNNING, : len(running)] = waiting, running
+        state.jobs["release"][waiting] = jobs["release"][waiting]
+        state.jobs["expected_end"][running] = jobs["expected_end"][running]
+        # By this measure they may hold more than there is: each may ask for most of another resource.
+        state.units[FREE] = max(0, int(state.units[CAPACITY, 0]) - int(state.request[running, 0].sum()))
+        state.clock["now"][0] = self.state.clock["now"][0]
+        state.clock["n_queued"][0], state.clock["n_running"][0] = len(waiting), len(running)
+        return pool
+
+    @property
+    def tracks_nodes(self) -> bool:
+        """Whether it is known which job holds which nodes: always."""
+        return True
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether `run` can simulate a built-in scheduler to the end: always."""
+        return True
+
+    def run(self) -> None:
+        """Simulate the built-in scheduler until nothing is left to happen."""
+        run_in_slices(lambda work: self._answered(simulate_shared(self.state, work)) * work, _SLICE)
+
+    def advance(self, until: float) -> int:
+        """Go on to the next scheduling point, but not beyond a time in seconds."""
+        self.state.clock["wake"][0] = min(self.state.clock["wake"][0], self.state.clock["next_walk"][0])
+        return advance_shared(self.state, until)
+
+    def schedule(self) -> None:
+        """Let the built-in scheduler start what it may."""
+        while self._answered(schedule_shared(self.state, _SLICE)):
+            pass
+
+    def _answered(self, said: int) -> bool:
+        """Let the solver choose nodes if the kernel asks for them; return whether the kernel has to be called again."""
+        if said == ASKS and self._placed_by is not None:
+            job = int(self.state.queue["looked_at"][self.state.waiting[1, 0]])
+            self.state.clock["n_chosen"][0] = self._choose(job, self.state.clock["n_chosen"][0])
+        return said != OVER
+
+    def _choose(self, job: int, used: int) -> int:
+        """Let the solver, if any, replace the nodes that the rule has chosen for a job; return how many it has then."""
+        chosen = () if self._placed_by is None or used < 2 else self._placed_by(self.state, job)
+        for at, place in enumerate(chosen):
+            self.state.chosen[[0, 3], at] = place
+        return len(chosen) or used
+
+    def change_speed(self, job: int, speed: float) -> None:
+        """Let a running job go on at another speed, from now on."""
+        change_speed_shared(self.state, job, speed)
+
+    def first(self, most: int) -> IntArray:
+        """Return the first waiting jobs in the order of the queue, ``most`` at most."""
+        jobs = np.empty(min(most, int(self.state.clock["n_queued"][0])), dtype=np.int64)
+        queue_shared(self.state, jobs)
+        return jobs
+
+    def fits(self, job: int) -> bool:
+        """Whether there is room for a waiting job now."""
+        return choose_shared(self.state, job) > 0
+
+    def fitting(self, jobs: IntArray) -> BoolArray:
+        """Whether there is room for each of some waiting jobs now; jobs of one shape are looked at only once."""
+        shapes = self.state.jobs["shape"][jobs]
+        _, first, of_job = np.unique(shapes, return_index=True, return_inverse=True)
+        return np.array([self.fits(job) for job in jobs[first].tolist()], dtype=np.bool_)[of_job.reshape(-1)]
+
+    def shadow(self, job: int) -> tuple[float, IntArray]:
+        """Return when a waiting job can start by the estimates, and what is spare then; see `View.shadow`."""
+        if self.fits(job):
+            return float(self.state.clock["now"][0]), self.free - self.request[job]
+        time, running = float(shadow_shared(self.state, job)), self.running
+        over = running[np.maximum(self.state.jobs["expected_end"][running], self.state.clock["now"][0]) <= time]
+        spare: IntArray = self.free + self.request[over].sum(axis=0) - self.request[job]
+        return time, spare
+
+    def backfillable(self, heads: Sequence[int]) -> Iterator[int]:
+        """Yield waiting jobs that may start now without delaying the heads; see `View.backfillable`."""
+        partitions = self.state.shapes["partition"][self.state.jobs["shape"][list(heads)]] if heads else []
+        if len(np.unique(partitions)) < len(heads):
+            raise UsageError("one job of a partition can have a reservation")
+        reserve_shared(self.state, np.array(heads, dtype=np.int64))
+        job = NOBODY
+        while (job := int(next_backfillable_shared(self.state, job))) != NOBODY:
+            yield job
+
+    def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST) -> SharedNodesWindow:
+        """Pose the choice of nodes for the waiting jobs that the rule of the lowest switch places in this order."""
+        fitting = jobs[self.fitting(jobs)][:MOST_IN_WINDOW].tolist() if len(jobs) else []
+        free, users = self.state.room[NOW], self.state.users[NOW]
+        asked = {job: self._requests[self._request_of[job]] for job in fitting}
+        asked = {job: one._replace(masks=one.masks & (users < ALONE)) for job, one in asked.items()}
+        if not asked:
+            return SharedNodesWindow((), None, None)
+        named = {str(self._ids[job]): one for job, one in asked.items()}
+        problem = PlacementProblem.of(self.cluster, named, free, users > 0, hop_cost, name)
+        found = solve(problem, solver="cons-tres").found()
+        placed = {job: dict(places) for job, places in zip(asked, found.of_jobs, strict=True) if places}
+        named = {str(self._ids[job]): asked[job] for job in placed}
+        posed = window_problem(self.cluster, named, free, users > 0, name)
+        return SharedNodesWindow(tuple(placed), posed, window_solution(posed, list(placed.values())))
+
+    def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
+        """Start a job, on the nodes and with the tasks given if any; return False if it does not wait, or has no room.
+
+        Raises `InvalidSolutionError` if the nodes are not what it asks for, or are not free.
+        """
+        if not waits(self.state, job):
+            return False
+        used = self._choose(job, choose_shared(self.state, job)) if nodes is None else self._take(job, nodes, tasks)
+        if used > 0:
+            start_shared(self.state, job, used)
+        return used > 0
+
+    def _take(self, job: int, chosen: IntArray, given: IntArray | None) -> int:
+        """Write the nodes and tasks given to ``chosen``; raise `InvalidSolutionError` if the job cannot have them."""
+        nodes = frozen_integers(chosen)
+        request, free, size = self._requests[self._request_of[job]], self.state.room[NOW], len(self.state.order)
+        name = f"job {self._ids[job]}"
+        wrong = nodes[(nodes < 0) | (nodes >= size)]
+        if wrong.size:
+            raise InvalidSolutionError(f"{name} gets node {wrong[0]}, nodes are numbered 0 to {size - 1}")
+        alone = nodes[self.state.users[NOW, nodes] >= ALONE]
+        if alone.size:
+            raise InvalidSolutionError(f"{name} gets node {alone[0]}, which another job has for itself")
+        placement = PlacementProblem.of(self.cluster, {name: request}, free, self.state.users[NOW] > 0)
+        tasks = request.spread(free, nodes).tolist() if given is None else frozen_integers(given).tolist()
+        verify(placement, Placements((tuple(map(NodeTasks, nodes.tolist(), tasks)),)))
+        self.state.chosen[0, : len(nodes)], self.state.chosen[3, : len(nodes)] = nodes, tasks
+        return len(nodes)
+
+    def settle(self) -> None:
+        """Do nothing: jobs have their nodes as they start."""
+
+    def held_by(self, job: int) -> Share:
+        """Return the share of a job that has started."""
+        nodes, tasks = np.array(list(places_of(self.state, job).items()), dtype=np.int64).reshape(-1, 2).T
+        request = self._requests[self._request_of[job]]
+        units = request.per_node + tasks[:, None] * request.per_task
+        held = self.cluster.capacity[nodes] if request.is_exclusive else units
+        return Share(nodes, held[:, self._shown])
+
+    def partition_of(self, job: int) -> str:
+        """Return the name of the partition in whose queue a job stands; empty on a cluster without partitions."""
+        partitions = self.cluster.partitions
+        return partitions[self._requests[self._request_of[job]].partition].name if partitions else ""
+
+    def asks(self, job: int) -> str:
+        """Say what a job asks for: tasks, what each needs, and nodes."""
+        request = self._requests[self._request_of[job]]
+        least, most = request.least_nodes, request.most_nodes
+        on_nodes = _counted(least, "node") if least == most else f"{least} to {most} nodes"
+        per_task, per_node = (
+            amounts_in_words(self.cluster.resources, amounts) for amounts in (request.per_task, request.per_node)
+        )
+        of_task = f" of {per_task}" if per_task else ""
+        of_node = f" with {per_node} each" if per_node else ""
+        alone = ", alone" if request.is_exclusive else ""
+        return f"{_counted(request.tasks, 'task')}{of_task} on {on_nodes}{of_node}{alone}"
+
+    def there_for(self, job: int) -> str:
+        """Say for how many tasks of a job there is room on how many nodes."""
+        request, users = self._requests[self._request_of[job]], self.state.users[NOW]
+        is_open = request.masks.any(axis=0) & (users == 0 if request.is_exclusive else users < ALONE)
+        room = request.room(self.state.room[NOW]) * is_open
+        tasks, nodes = min(int(room.sum()), request.tasks), int((room > 0).sum())
+        return f"room for {tasks} of them on {_counted(nodes, 'node')} now"
+
+    def in_words(self, units: IntArray) -> str:
+        """Write amounts of each resource that schedulers see."""
+        amounts = np.zeros(len(self.cluster.resources), dtype=np.int64)
+        amounts[self._shown] = units
+        return amounts_in_words(self.cluster.resources, amounts) or "nothing"
+
+    @property
+    def running(self) -> IntArray:
+        """Jobs that run, by the end that their estimates promise."""
+        return self.state.lists[RUNNING, : self.state.clock["n_running"][0]]
+
+    @property
+    def free(self) -> IntArray:
+        """Idle units of each resource on all nodes."""
+        idle: IntArray = self.free_units.sum(axis=0)
+        return idle
+
+    @property
+    def free_units(self) -> IntArray:
+        """Idle units of each resource on each node."""
+        idle: IntArray = self.state.room[NOW][:, self._shown]
+        return idle
+
+    @property
+    def idle_nodes(self) -> IntArray:
+        """Nodes that no job holds, in ascending order."""
+        return np.flatnonzero(self.state.users[NOW] == 0)
+
+    def result(self, workload: Workload, release: FloatArray, start: FloatArray, end: FloatArray) -> ClusterSchedule:
+        """Return the schedule of a simulation that is over."""
+        first, used = self.state.jobs["first"].tolist(), self.state.jobs["n_nodes"].tolist()
+        parts = [slice(at, at + n) for at, n in zip(first, used, strict=True)]
+        nodes, tasks = (tuple(row[part] for part in parts) for row in self.state.held.copy())
+        ends = np.cumsum(used)
+        whole = np.add.reduceat(self.cluster.capacity[np.concatenate(nodes)], np.append(0, ends[:-1]))
+        shared = np.array([one.tasks * one.per_task for one in self._requests])[self._request_of]
+        shared += np.array(used)[:, None] * np.array([one.per_node for one in self._requests])[self._request_of]
+        is_alone = np.array([one.is_exclusive for one in self._requests])[self._request_of]
+        amounts = np.where(is_alone[:, None], whole, shared)
+        times = {"release": release, "start": start, "end": end}
+        return ClusterSchedule.of(workload, self.cluster, **times, nodes=nodes, tasks=tasks, amounts=amounts)
+
+
+def _amounts(request: ClusterRequest, cluster: Cluster) -> IntArray:
+    """Return what a job asks for on all nodes together; an exclusive one counts the smallest nodes that it may get."""
+    asked: IntArray = request.least_nodes * request.per_node + request.tasks * request.per_task
+    if request.is_exclusive:
+        smallest = cluster.capacity[request.masks.any(axis=0)].min(axis=0)
+        asked = np.maximum(asked, request.least_nodes * smallest)
+    return asked
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,124 @@
+"""Periodic backfilling as Slurm does it: a walk along the queue starts a job, or reserves whole nodes for it."""
+
+import numpy as np
+
+from allocopt.kernels.compiled import helper, inlined
+from allocopt.simulator.shared.allocation import choose
+from allocopt.simulator.shared.reservations import (
+    begin_ahead_on_nodes,
+    fits_ahead_on_nodes,
+    give_back_ahead,
+    look_at,
+)
+from allocopt.simulator.shared.state import NOW, RESOLUTION_S, WINDOW_S, Shared
+from allocopt.simulator.state import RUNNING
+
+
+@inlined
+def _expected_end(s: Shared, place: int) -> float:
+    job: int = s.lists[RUNNING, place]
+    return max(s.jobs[job].expected_end, s.clock[0].now)
+
+
+@inlined
+def _find_window(s: Shared, job: int) -> int:
+    """Choose nodes for a job after the first window of ends that leaves room for it; return how many.
+
+    Slurm looks ahead in this way: each window is longer than the one before, and a window that has just taken a job on
+    other nodes takes the next job, too, whenever it ends. ``clock.shadow`` is the last end in the window on nodes that
+    the job may use.
+    """
+    clock = s.clock[0]
+    begin_ahead_on_nodes(s, job)
+    at, begin, window = 0, np.inf, WINDOW_S
+    clock.shadow = np.inf
+    while at < clock.n_running and clock.ahead_used == 0:
+        shadow, until, is_within = _expected_end(s, at), begin + window, True
+        while is_within:
+            is_there = give_back_ahead(s, s.lists[RUNNING, at], job)
+            if is_there:
+                shadow = _expected_end(s, at)
+                begin = min(begin, np.floor(shadow / WINDOW_S + 1.0) * WINDOW_S)
+                until = begin + window
+            at += 1
+            is_within = at < clock.n_running and (not is_there or _expected_end(s, at) <= until)
+        clock.shadow = shadow
+        fits_ahead_on_nodes(s, job)
+        window *= 2.0
+        while at < clock.n_running and begin + window < _expected_end(s, at):
+            window *= 2.0
+    return int(clock.ahead_used)
+
+
+@helper()
+def close_nodes(s: Shared, since: float, until: float) -> float:
+    """Close the nodes of reservations that overlap a time, its end included; return when the first of these ends."""
+    opens = np.inf
+    s.clock[0].work -= s.clock[0].n_slots
+    for node in range(s.order.size):
+        s.closed[node] = False
+    for at in range(s.clock[0].n_slots):
+        if s.slots[at].until > since and s.slots[at].since <= until:
+            s.clock[0].work -= s.order.size
+            opens = min(opens, s.slots[at].until)
+            for node in range(s.order.size):
+                s.closed[node] |= s.slot_nodes[at, node]
+    return opens
+
+
+@inlined
+def _is_reserved(s: Shared, since: float, until: float, used: int) -> bool:
+    for at in range(s.clock[0].n_slots):
+        if s.slots[at].since < until and s.slots[at].until > since:
+            for i in range(used):
+                if s.slot_nodes[at, s.chosen[0, i]]:
+                    return True
+    return False
+
+
+@helper()
+def plan_start(s: Shared, job: int) -> int:
+    """Choose nodes for a job beside the reservations of jobs before it; return how many if it can start now.
+
+    Otherwise reserve whole nodes for its estimate from a later time on, if there is one, and return 0. Slurm 22.05 does
+    the same (``_attempt_backfill`` in ``backfill.c``); docs/clusters.md states the steps.
+    """
+    clock, shape = s.clock[0], s.jobs[job].shape
+    opens, estimate = clock.now, s.shapes[shape].estimate
+    while opens < np.inf:
+        since = opens
+        opens = close_nodes(s, since, since + estimate)
+        look_at(s, NOW)
+        used, begin = choose(s, shape), clock.now
+        if used == 0:
+            used = _find_window(s, job)
+            begin = max(clock.shadow, clock.now + 1.0)
+        begin = max(begin, since)
+        if used == 0 or begin > opens:
+            continue
+        if begin <= clock.now:
+            return used
+        first = np.floor(begin / RESOLUTION_S) * RESOLUTION_S
+        last = max(np.floor((begin + estimate) / RESOLUTION_S) * RESOLUTION_S, first + RESOLUTION_S)
+        # Jobs before it may have reserved these nodes from a time between ``since`` and ``begin``.
+        if begin > since and _is_reserved(s, first, last, used):
+            opens = begin
+            continue
+        slot = s.slots[clock.n_slots]
+        slot.since, slot.until = first, last
+        for node in range(s.order.size):
+            s.slot_nodes[clock.n_slots, node] = False
+        for i in range(used):
+            s.slot_nodes[clock.n_slots, s.chosen[0, i]] = True
+        clock.n_slots += 1
+        s.jobs[job].reserved = begin
+        clock.next_walk = min(clock.next_walk, begin)
+        return 0
+    return 0
+
+
+@inlined
+def period_after(s: Shared, time: float) -> float:
+    """Return the first multiple of the period that is not before a time."""
+    period = s.rules[0].period
+    return np.ceil(time / period) * period if time < np.inf else time
