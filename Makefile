@@ -8,6 +8,10 @@ BIN := .venv/bin
 WINDOWS := instances/paper.jsonl instances/burst.jsonl
 CONTENDERS := sequential:scas,best-fit,greedy,annealing-as-published,annealing,lns,lns-prices:free,dp:scas,lagrangian:scas,highs,scip,cp-sat,dp:dcas,exact,auto:free
 
+KERNELS := allocopt/simulator/kernels,allocopt/simulator/shared
+PLAIN := $(patsubst %,tests/allocopt/simulator/test_%.py,execution faults python_schedulers resources waiting) \
+	tests/allocopt/simulator/shared/test_schedulers.py
+
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup $(if $(SEED),--hypothesis-seed=$(SEED))
 
 # Else every process that is started compiles every module anew.
@@ -15,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 OURS := allocopt formulations heuristics learned papers tests benchmarks docs
 
-.PHONY: demo test slurm fuzz unit lint types format docs tutorials clean clean-kernels
+.PHONY: demo test plain slurm fuzz unit lint types format docs tutorials clean clean-kernels
 
 demo: .venv/installed
 	$(BIN)/allocopt solve @tiny --strategy scas --solver dp
@@ -29,6 +33,13 @@ test: .venv/installed-dev
 # Slurm, 24.11 or later, is taken if its programs come first in PATH.
 slurm: .venv/installed-dev
 	$(BIN)/python -m benchmarks.virtual_slurm
+
+# Kernels as plain Python, which shows their lines that no test of these reaches.
+plain: .venv/installed-dev
+	@mkdir -p build
+	NUMBA_DISABLE_JIT=1 COVERAGE_FILE=build/coverage $(BIN)/python -m coverage run --source $(KERNELS) \
+		-m pytest $(PLAIN) -m "not slow" --hypothesis-profile=unit
+	COVERAGE_FILE=build/coverage $(BIN)/python -m coverage report --skip-covered
 
 fuzz: .venv/installed-dev
 	$(BIN)/allocopt warmup
