@@ -209,7 +209,8 @@ class Simulation:
         machine, policy, execution = self.inputs.machine, self.policy, self.execution
         if not isinstance(machine, Machine) and not isinstance(policy, Action):
             assert not isinstance(execution, Execution)
-            make_ready(kernels_of(machine, policy, is_alone=is_alone(policy, execution, observer)))
+            alone, changes_speed = is_alone(policy, execution, observer), execution is not None
+            make_ready(kernels_of(machine, policy, is_alone=alone, changes_speed=changes_speed))
         started = time.perf_counter()
         return self.run(observer), time.perf_counter() - started
 

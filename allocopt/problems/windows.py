@@ -15,7 +15,12 @@ WindowSolution = Allocation | Placements
 
 
 def window_problem(
-    cluster: Cluster, requests: Mapping[str, ClusterRequest], free: IntArray, used: BoolArray, name: str
+    cluster: Cluster,
+    requests: Mapping[str, ClusterRequest],
+    free: IntArray,
+    used: BoolArray,
+    name: str,
+    hop_cost: float = 1000.0,
 ) -> WindowProblem:
     """Return the problem of which nodes some jobs get.
 
@@ -34,6 +39,8 @@ def window_problem(
         Whether a job runs on each node, shape ``(nodes,)``.
     name
         Name of the problem.
+    hop_cost
+        Cost of one hop.
 
     Raises
     ------
@@ -48,8 +55,8 @@ def window_problem(
     )
     if is_plain and len(masks) == 1:
         jobs = tuple(Job(job, one.least_nodes) for job, one in requests.items())
-        return TopologyProblem(cluster.topology.tree, np.flatnonzero(idle), jobs, name=name)
-    return PlacementProblem.of(cluster, requests, free, used, name=name)
+        return TopologyProblem(cluster.topology.tree, np.flatnonzero(idle), jobs, hop_cost, name)
+    return PlacementProblem.of(cluster, requests, free, used, hop_cost, name)
 
 
 def window_solution(problem: WindowProblem, placed: Sequence[Mapping[int, int]]) -> WindowSolution:

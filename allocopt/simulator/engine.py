@@ -16,7 +16,7 @@ from allocopt.simulator.kernels.events import HAPPENED
 from allocopt.simulator.rooms import Size, room_of
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import AnyScheduler, Blame, ListScheduler, Scheduler, SchedulerError, name_of
+from allocopt.simulator.scheduler import AnyScheduler, Blame, ListScheduler, SchedulerError, name_of
 from allocopt.simulator.state import ENDED, EVENTS, RUNNING, STARTED, listed, waits
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
@@ -46,8 +46,7 @@ def is_alone(scheduler: AnyScheduler, execution: ExecutionModel | None, observer
 class Simulation:
     """A simulation, at first before its first event; see `simulate` for its arguments.
 
-    ``is_watched`` says whether somebody looks at the running jobs besides the scheduler. A built-in scheduler must be
-    the same one here, in `run` and in `decide`.
+    ``is_watched`` says whether somebody looks at the running jobs besides the scheduler.
     """
 
     def __init__(
@@ -73,17 +72,17 @@ class Simulation:
         )
         self.workload, self.state = workload, self.room.state
         self.view = View(workload, self.room, execution)
-        self._execution, self._ids = execution, workload.ids
+        self._scheduler, self._execution, self._ids = scheduler, execution, workload.ids
         self._staged = execution if isinstance(execution, _StagedModel) else None
         self._still_passes = self._still_changes = self._n_queued = 0
 
-    def run(self, scheduler: AnyScheduler, observer: Observer | None = None) -> None:
+    def run(self, observer: Observer | None = None) -> None:
         """Simulate until nothing is left to happen; the observer is called after every pass."""
-        if is_alone(scheduler, self._execution, observer) and self.room.runs_alone:
+        if is_alone(self._scheduler, self._execution, observer) and self.room.runs_alone:
             self.room.run()
             return
         while self.advance():
-            self.decide(scheduler)
+            self.decide()
             if observer is not None:
                 observer(self)
 
@@ -105,11 +104,11 @@ class Simulation:
                 return False
             # Speeds change before the next event; the scheduler is called at that time.
             clock["now"][0] = until
-            return True
         return True
 
-    def decide(self, scheduler: ListScheduler | Scheduler) -> None:
+    def decide(self) -> None:
         """Do what the scheduler decides; raise `SchedulerError` if it raises, or a decision cannot be carried out."""
+        scheduler = self._scheduler
         if isinstance(scheduler, ListScheduler):
             self.room.schedule()
             self._settle()
@@ -183,7 +182,7 @@ class Simulation:
     def _start_fault(self, job: int) -> str:
         start, who = self.state.jobs["start"][job], f"job {self._ids[job]}"
         if waits(self.state, job):
-            return f"{who} is started, it asks for {self.view.request[job]} units where {self.view.free} are free"
+            return f"{who} is started, it {self.view.wants(job)}"
         if np.isnan(start):
             return f"{who} is started before it is submitted"
         return f"{who} is started twice, first at {start:g} s"
@@ -205,13 +204,13 @@ class Simulation:
                 raise SchedulerError(f"{name} gives job {self._ids[job]} speed {speed}, must be a running job's, >= 0")
             self.room.change_speed(job, speed)
 
-    def schedule(self, scheduler: ListScheduler | Scheduler) -> Schedule:
+    def schedule(self) -> Schedule:
         """Return the schedule at the end; raise `SchedulerError` if a job never ends, or is left waiting."""
         jobs = self.state.jobs
         if self.state.clock["n_running"][0]:
             raise SchedulerError(self._never_ends())
         if self.state.clock["n_queued"][0]:
-            raise SchedulerError(f"{name_of(scheduler)} leaves jobs waiting for ever: {self._stalled()}")
+            raise SchedulerError(f"{name_of(self._scheduler)} leaves jobs waiting for ever: {self._stalled()}")
         release, start, end = (jobs[field].copy() for field in ("release", "start", "end"))
         return self.room.result(self.workload, release, start, end)
 
@@ -220,8 +219,5 @@ class Simulation:
 
     def _stalled(self) -> str:
         queue, job = self.view.queue, int(self.view.queue[0])
-        resources = zip(self.view.request[job], self.view.platform.resources, strict=True)
-        asked = ", ".join(f"{units} {name}" for units, name in resources)
-        free = ", ".join(map(str, self.view.free))
         waiting = "1 job waits" if len(queue) == 1 else f"{len(queue)} jobs wait"
-        return f"{waiting}, the first is job {self._ids[job]}, which asks for {asked} where {free} are free"
+        return f"{waiting}, the first is job {self._ids[job]}, which {self.view.wants(job)}"

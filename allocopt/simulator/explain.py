@@ -61,6 +61,8 @@ class Explanation:
         if scheduler.backfill is Backfill.CONSERVATIVE and view.now <= view.reserved[job] < np.inf:
             reserved, estimate = seconds(view.reserved[job]), seconds(view.estimate[job])
             return f"has a reservation for {reserved}, the first time that leaves {view.asks(job)} for {estimate}"
+        if head == job and view.fits(job):
+            return f"first in the queue{of_part}, would fit, but not beside the reservations of other partitions"
         if head == job:
             (shadow, _), running = view.shadow(job), view.running
             ends = running[np.maximum(view.expected_end[running], view.now) <= shadow]
@@ -71,7 +73,7 @@ class Explanation:
             return f"{where}, nobody overtakes its head, job {view.name_of(head)}, which {view.wants(head)}"
         if not view.fits(job):
             return f"{where}, {view.wants(job)}"
-        if scheduler.backfill is not Backfill.EASY:
+        if scheduler.backfill is not Backfill.EASY or view.fits(head):
             return f"{where}, would fit, but not beside what jobs before it are to get"
         shadow, spare = view.shadow(head)
         until = f"run until {seconds(view.now + view.estimate[job])}, beyond {seconds(shadow)}"

@@ -103,12 +103,19 @@ class Pool:
         return self.placement is None
 
     @staticmethod
-    def kernels(platform: Platform, scheduler: AnyScheduler, *, is_alone: bool) -> tuple[Callable[..., Any], ...]:
-        """Return what a simulation calls: the one kernel that runs to the end, or those of single scheduling points."""
-        if not isinstance(scheduler, ListScheduler):
-            return (advance, next_backfillable, shadow_of, start_waiting)
-        to_the_end, one_pass = BUILT_IN.get(scheduler.backfill, (run, list_pass))
-        return (to_the_end,) if is_alone and not platform.has_nodes else (advance, one_pass)
+    def kernels(
+        platform: Platform, scheduler: AnyScheduler, *, is_alone: bool, changes_speed: bool
+    ) -> tuple[Callable[..., Any], ...]:
+        """Return what a simulation calls; see `allocopt.simulator.rooms.kernels_of`."""
+        to_the_end, one_pass = run, list_pass
+        if isinstance(scheduler, ListScheduler):
+            to_the_end, one_pass = BUILT_IN.get(scheduler.backfill, (run, list_pass))
+            if is_alone and not platform.has_nodes:
+                return (to_the_end,)
+        steps = (advance, change_speed) if changes_speed else (advance,)
+        if isinstance(scheduler, ListScheduler):
+            return (*steps, one_pass)
+        return (*steps, next_backfillable, shadow_of, start_waiting)
 
     def as_pool(self) -> "Pool":
         """Return the machine itself, after closing the gaps in its queue."""
@@ -205,6 +212,8 @@ class Pool:
 
         Raises `InvalidSolutionError` if the nodes are not what it asks for, or are not free.
         """
+        if tasks is not None:
+            raise InvalidSolutionError(f"tasks are given for job {self._ids[job]}, but the machine is no cluster")
         if not start_waiting(self.state, job):
             return False
         if nodes is None:

@@ -92,7 +92,7 @@ class Room(Protocol):
         """Whether what each of some waiting jobs asks for is free, shape ``(k,)``."""
 
     def shadow(self, job: int) -> tuple[float, IntArray]:
-        """Return when a waiting job can start by the estimates, and what is spare then; see `View.shadow`."""
+        """Return when a waiting job that does not fit now can start, and what is spare then; see `View.shadow`."""
 
     def backfillable(self, heads: Sequence[int]) -> Iterator[int]:
         """Yield waiting jobs that may start now without delaying the heads; see `View.backfillable`."""

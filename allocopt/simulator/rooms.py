@@ -24,9 +24,16 @@ Machine = Platform | Cluster | Size
 _KINDS: Mapping[type, type[Pool | SharedNodes]] = {Platform: Pool, Cluster: SharedNodes}
 
 
-def kernels_of(machine: Machine, scheduler: AnyScheduler, *, is_alone: bool) -> tuple[Callable[..., Any], ...]:
-    """Return the kernels that a simulation calls; ``is_alone`` as `allocopt.simulator.engine.is_alone` returns it."""
-    return _kind_of(machine).kernels(_sized(machine), scheduler, is_alone=is_alone)
+def kernels_of(
+    machine: Machine, scheduler: AnyScheduler, *, is_alone: bool, changes_speed: bool = False
+) -> tuple[Callable[..., Any], ...]:
+    """Return the kernels that a simulation calls: one that runs to the end, or those of single scheduling points.
+
+    ``is_alone`` is what `allocopt.simulator.engine.is_alone` returns; ``changes_speed`` says whether there is an
+    execution model.
+    """
+    how = {"is_alone": is_alone, "changes_speed": changes_speed}
+    return _kind_of(machine).kernels(_sized(machine), scheduler, **how)
 
 
 def room_of(

@@ -150,9 +150,10 @@ def simulate(
         execution=execution,
         is_watched=observer is not None,
     )
-    make_ready(kernels_of(machine, chosen, is_alone=is_alone(chosen, execution, observer)))
-    simulation.run(chosen, observer)
-    schedule = simulation.schedule(chosen)
+    alone, changes_speed = is_alone(chosen, execution, observer), execution is not None
+    make_ready(kernels_of(machine, chosen, is_alone=alone, changes_speed=changes_speed))
+    simulation.run(observer)
+    schedule = simulation.schedule()
     return execution.measured(schedule) if isinstance(execution, _MeasuringModel) else schedule
 
 

@@ -56,27 +56,29 @@ class Clock(EventClock, Protocol):
     first: int  # where the queue begins
     n_profile: int
     n_planned: int  # jobs at the front of the queue that have a reservation
-    unfinished: int  # part of a pass that is to go on, from 1, for it stopped to let the user interrupt; 0 after it
+    unfinished: int  # not 0 where a pass is to go on, for it stopped to let the user interrupt
     work: int  # units of work done: passes, jobs that may have been looked at, steps of the profile
+    is_blocked: int  # whether a job has found no room in this pass, 0 or 1
+    looked_at: int  # the place in the queue, or in the order of backfilling, that the pass has come to
     examined: int  # jobs at the front of the queue of which none can start before a job ends
     indexed: int  # 1 while `State.least` describes the waiting jobs
     n_gone: int  # columns of the indexed queue whose job has left; they hold its complement
 
 
-class EventRules(Protocol):
-    """How events are taken: an enumeration by value, a flag as 0 or 1."""
+class PassRules(Protocol):
+    """How events are taken, and passes along the queue go: enumerations by value, flags as 0 or 1."""
 
     event_order: int  # an `EventOrder`
     track_running: int  # whether the list of running jobs is kept
-
-
-class _RulesRecord(EventRules, Protocol):
-    """What the built-in scheduler does: enumerations by value, flags as 0 or 1."""
-
     order: int  # an `OrderKind`, for the queue
     backfill_order: int  # an `OrderKind`, for backfilling
     own_backfill_order: int  # whether backfilling has another order than the queue
     backfill: int  # a `Backfill`
+
+
+class _RulesRecord(PassRules, Protocol):
+    """What the built-in scheduler of a pool does, besides: flags as 0 or 1."""
+
     compression: int  # whether reservations move forward when a job ends early
     plan_ahead: int  # whether all jobs get their reservations on arrival, or only once it matters to who starts
 
@@ -123,8 +125,8 @@ class Events(Protocol):
         """The numbers that change, shape ``(1,)``."""
 
     @property
-    def rules(self) -> Records[EventRules]:
-        """How events are taken, shape ``(1,)``."""
+    def rules(self) -> Records[PassRules]:
+        """How events are taken and passes go, shape ``(1,)``."""
 
     @property
     def jobs(self) -> Records[EventJob]:

@@ -118,13 +118,13 @@ class View:
         return read_only(self._state.jobs["reserved"])
 
     def shadow(self, job: int) -> tuple[float, IntArray]:
-        """Return when a waiting job that does not fit now can start, by the estimates of the running jobs.
+        """Return when a waiting job can start, by the estimates of the running jobs.
 
         Returns the time in seconds, and the spare units of each resource, shape ``(R,)``: those that are idle beside
         the job then. An estimated end that has passed counts as now. Spare units are negative if the job asks for more
         than there will be.
         """
-        return self._room.shadow(job)
+        return (self.now, self.free - self.request[job]) if self.fits(job) else self._room.shadow(job)
 
     def backfillable(self, *heads: int) -> Iterator[int]:
         """Yield the waiting jobs, in the order of the queue, that may start now without delaying the heads.
@@ -142,8 +142,8 @@ class View:
     def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST) -> PosedWindow:
         """Pose the choice of nodes for those of some waiting jobs, by priority, that fit together.
 
-        On whole nodes these are the first ones, up to one that does not fit. On a cluster a job that does not fit is
-        left out, and later ones may follow. Raises `UsageError` unless the machine is a cluster, or whole nodes of a
+        These are the first ones of each partition, up to one that does not fit; a machine without partitions is one
+        partition. Raises `UsageError` unless the machine is a cluster, or whole nodes of a
         topology.
         """
         return self._room.window(jobs, name, hop_cost)

@@ -106,7 +106,8 @@ class WhatIf:
             machine = Platform.whole_nodes(self.machine)
         for name, scheduler, chosen, places in runs:
             # Compiling does not count as time of the simulation.
-            make_ready(kernels_of(machine, chosen, is_alone=is_alone(chosen, slows, None)))
+            alone = is_alone(chosen, slows, None)
+            make_ready(kernels_of(machine, chosen, is_alone=alone, changes_speed=slows is not None))
             started = time.perf_counter()
             how: Any = (self.workload, machine, chosen, self.rules, self.seed)
             schedule: Schedule = simulate(*how, allocator=places, execution=slows)
@@ -140,5 +141,5 @@ class WhatIf:
 def _solver(name: str) -> Solver:
     solver = get_solver(name)
     if not solver.capabilities.strategies:
-        raise UsageError(f"allocator {name!r} takes no topology problems")
+        raise UsageError(f"allocator {name!r} allocates no windows of whole nodes")
     return solver

@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -230,7 +230,9 @@ class WindowScheduler:
     def remarks(self) -> list[str]:
         """Say how many windows were allocated without a search, one line per reason; nothing if none was."""
         counts, windows = Counter(reason for reason in self.log if reason is not None), len(self.log)
-        return [f"{number} of {windows} windows allocated sequentially: {reason}" for reason, number in counts.items()]
+        return [
+            f"{number} of {windows} windows allocated without a search: {reason}" for reason, number in counts.items()
+        ]
 
     def _iterations(self, problem: WindowProblem) -> int | None:
         """Return how many steps a solver may take, None for its own default, which is slow on shared nodes."""
@@ -335,12 +337,14 @@ def windows(
         return allocation
 
     rules = Rules(kill_at_limit=False, dependencies=False)
-    simulation = Simulation(workload, Platform.whole_nodes(topology), _Decided(()), rules)
+    told = _Told()
+    simulation = Simulation(workload, Platform.whole_nodes(topology), told, rules)
     found = -skip
     while simulation.advance():
         due = _due(period_s, simulation.view.now)
         if due > simulation.view.now:
-            simulation.decide(_Decided((Wait(due),)))
+            told.decisions = (Wait(due),)
+            simulation.decide()
             continue
         order, name = _by_periods(period_s, simulation.view), f"{prefix}-{max(found, 0):03d}"
         window = simulation.view.window(order, name, hop_cost)
@@ -350,11 +354,14 @@ def windows(
             if found >= 0:
                 yield problem
             found += 1
-        simulation.decide(_Decided(tuple(window.starts(None if problem is None else checked(problem)))))
+        told.decisions = tuple(window.starts(None if problem is None else checked(problem)))
+        simulation.decide()
 
 
-class _Decided(NamedTuple):
-    decisions: tuple[Decision, ...]
+class _Told:
+    """A scheduler that decides what it was told last."""
+
+    decisions: tuple[Decision, ...] = ()
 
     def schedule(self, view: View) -> tuple[Decision, ...]:
         """Return the decisions."""

@@ -22,4 +22,6 @@ def check_window_solver(solver: str | Solver) -> None:
         kinds = [kind for kind in KINDS if solver in solver_names(kind)]
         solver = get_solver(solver, None, kinds[0] if kinds else None)
     if solver.kind not in KINDS or (solver.kind == TopologyProblem.kind and not solver.capabilities.strategies):
-        raise UsageError(f"solver {solver.name!r} does not allocate windows: it takes no topology problems")
+        raise UsageError(
+            f"solver {solver.name!r} allocates no windows: it takes neither topology nor placement problems"
+        )

@@ -6,6 +6,20 @@ from numba import boolean, float64, int64, void
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
+from allocopt.simulator.kernels.in_order import (
+    EASY,
+    NO_ROOM,
+    OVER,
+    ROOM,
+    has_to_stop,
+    is_blocked,
+    look_for_room,
+    next_job,
+    pass_over,
+    reserve_room,
+    start_in_order,
+    start_there,
+)
 from allocopt.simulator.kernels.look_ahead import begin_ahead, end_ahead, fits_ahead, shadow_time
 from allocopt.simulator.kernels.queue import (
     dequeue,
@@ -23,8 +37,7 @@ from allocopt.simulator.rules import Backfill, OrderKind
 from allocopt.simulator.state import BLOCK, CANDIDATES, EXTRA, FREE, NOBODY, QUEUE, RUNNING, STATE, State
 
 AGEING, FAIR_SHARE = int(OrderKind.AGEING), int(OrderKind.FAIR_SHARE)
-NONE, EASY = int(Backfill.NONE), int(Backfill.EASY)
-_BACKFILLING = 2  # part of a pass; the first is to start jobs from the head of the queue
+NONE = int(Backfill.NONE)
 
 
 @inlined
@@ -32,22 +45,6 @@ def fits(state: State, job: int, row: int) -> bool:
     """Whether a job asks for no more units than stand in a row, ``FREE`` or ``EXTRA``."""
     for resource in range(state.units.shape[1]):
         if state.request[job, resource] > state.units[row, resource]:
-            return False
-    return True
-
-
-@inlined
-def _start_from_head(state: State) -> bool:
-    """Start jobs from the head of the queue while they fit; return whether it has come to its end."""
-    order = state.rules[0].order
-    if order >= AGEING:
-        sort_list(state, QUEUE, order, 0)
-    while state.clock[0].n_queued > 0 and fits(state, queued(state, 0), FREE):
-        job = queued(state, 0)
-        dequeue(state, 0)
-        start_job(state, job)
-        if order == FAIR_SHARE:
-            # Every start changes the order, and it takes long to put many jobs in order.
             return False
     return True
 
@@ -107,14 +104,6 @@ def _may_backfill(state: State, job: int) -> bool:
     return keeps_shadow(state, job) if state.rules[0].backfill == EASY else fits(state, job, FREE)
 
 
-@inlined
-def _start_backfilled(state: State, job: int, at: int) -> None:
-    if state.rules[0].backfill == EASY:
-        take_spare(state, job)
-    dequeue(state, at)
-    start_job(state, job)
-
-
 @helper()
 def _next_indexed(state: State, column: int) -> int:
     jobs, end = state.lists[QUEUE], end_of_queue(state)
@@ -140,39 +129,103 @@ def _next_column(state: State, column: int) -> int:
     return column
 
 
-@inlined
-def backfill_queue(state: State) -> bool:
-    """Start those that may, in the order of the queue; return whether it has come to its end."""
-    clock, order = state.clock[0], state.rules[0].order
-    if clock.unfinished:
-        sort_list(state, QUEUE, order, 1)
-    at = max(1, clock.examined)
-    while state.units[FREE, 0] > 0:
-        at = _next_column(state, clock.first + at) - clock.first
-        if at >= clock.n_queued + clock.n_gone:
-            break
-        _start_backfilled(state, queued(state, at), at)
-        if order == FAIR_SHARE:
-            return False
-    return True
-
-
 @helper()
-def _backfill_candidates(state: State) -> bool:
-    clock, order = state.clock[0], state.rules[0].backfill_order
-    if order >= AGEING:
-        sort_list(state, CANDIDATES, order, 0)
-    head = queued(state, 0)
-    at = 0
-    while at < clock.n_queued:
-        job = state.lists[CANDIDATES, at]
-        if job == head or not _may_backfill(state, job):
-            at += 1
-            continue
-        _start_backfilled(state, job, place_in_queue(state, job))
-        if order == FAIR_SHARE:
-            return False
-    return True
+def _next_candidate(state: State) -> int:
+    """Return the next job in the order of backfilling that may be backfilled, ``NOBODY`` if there is none."""
+    clock, head = state.clock[0], queued(state, 0)
+    while clock.looked_at < clock.n_queued:
+        job = state.lists[CANDIDATES, clock.looked_at]
+        if job != head and _may_backfill(state, job):
+            return int(job)
+        clock.looked_at += 1
+    return NOBODY
+
+
+@next_job.answer(State)
+@inlined
+def _next_job(state: State) -> int:
+    """Return the head of the queue, and after one has found no room those behind it that may be backfilled."""
+    clock, rules = state.clock[0], state.rules[0]
+    if not clock.is_blocked:
+        return queued(state, 0) if clock.n_queued > 0 else NOBODY
+    if rules.backfill == NONE or clock.n_queued < 2:
+        return NOBODY
+    if rules.own_backfill_order:
+        return _next_candidate(state)
+    if state.units[FREE, 0] <= 0:
+        return NOBODY
+    clock.looked_at = _next_column(state, clock.first + clock.looked_at) - clock.first
+    return queued(state, clock.looked_at) if clock.looked_at < clock.n_queued + clock.n_gone else NOBODY
+
+
+@has_to_stop.answer(State)
+@inlined
+def _has_to_stop(state: State) -> bool:
+    """Whether a start has changed the order: to put many jobs in order takes long."""
+    return bool(state.clock[0].unfinished)
+
+
+@look_for_room.answer(State)
+@inlined
+def _look_for_room(state: State, job: int) -> int:
+    """Return whether the head fits; `_next_job` has found that a job behind it does."""
+    return ROOM if state.clock[0].is_blocked or fits(state, job, FREE) else NO_ROOM
+
+
+@start_there.answer(State)
+@inlined
+def _start_there(state: State, job: int) -> None:
+    """Start the head, or a job behind it, which takes what is spare if it outlasts the shadow time."""
+    clock, rules = state.clock[0], state.rules[0]
+    order, at = rules.order, 0
+    if clock.is_blocked:
+        if rules.backfill == EASY:
+            take_spare(state, job)
+        at = clock.looked_at
+        if rules.own_backfill_order:
+            order, at = rules.backfill_order, place_in_queue(state, job)
+    dequeue(state, at)
+    start_job(state, job)
+    clock.unfinished = order == FAIR_SHARE
+
+
+@is_blocked.answer(State)
+@inlined
+def _is_blocked(state: State, job: int) -> bool:
+    """Whether the head of the queue has found no room."""
+    return bool(state.clock[0].is_blocked)
+
+
+@reserve_room.answer(State)
+@inlined
+def _reserve_room(state: State, job: int) -> None:
+    """Find the shadow time of the head, unless it waits alone: who comes next will need one."""
+    if state.clock[0].n_queued > 1:
+        find_shadow(state, job)
+
+
+@pass_over.answer(State)
+@inlined
+def _pass_over(state: State, job: int) -> None:
+    """Go on with the jobs behind the head."""
+    _look_behind_head(state)
+
+
+@inlined
+def _look_behind_head(state: State) -> None:
+    """Let a pass go on with backfilling, where those that have been examined end."""
+    clock, rules = state.clock[0], state.rules[0]
+    clock.is_blocked = 1
+    clock.looked_at = 0 if rules.own_backfill_order else max(1, clock.examined)
+    if rules.own_backfill_order and rules.backfill_order >= AGEING and clock.n_queued > 1:
+        sort_list(state, CANDIDATES, rules.backfill_order, 0)
+
+
+@inlined
+def backfill_queue(state: State) -> None:
+    """Start those behind the head of the queue that may be backfilled; of a state that has a shadow time."""
+    _look_behind_head(state)
+    start_in_order(state)
 
 
 @inlined
@@ -191,28 +244,24 @@ def list_pass(state: State) -> None:
     then. So they are not looked at again, unless a job runs beyond its estimate, which moves the shadow time.
     """
     clock, rules = state.clock[0], state.rules[0]
-    if clock.unfinished != _BACKFILLING:
+    if not clock.unfinished:
         if rules.order >= AGEING or is_overdue(state):
             clock.examined = 0
-        if clock.examined == 0:
-            if is_untidy(state):
-                tidy_queue(state)
-            clock.unfinished = not _start_from_head(state)
-            if clock.unfinished:
-                return
-            if clock.n_queued > 1 and rules.backfill == EASY:
-                find_shadow(state, queued(state, 0))
-    if rules.backfill == NONE:
-        clock.examined = min(1, clock.n_queued)
-        return
-    if clock.n_queued < 2:
-        # Who comes next will need a shadow time, which nobody has needed so far.
-        clock.unfinished = 0
-        return
-    ended = _backfill_candidates(state) if rules.own_backfill_order else backfill_queue(state)
-    clock.unfinished = 0 if ended else _BACKFILLING
-    if ended:
-        clock.examined = clock.n_queued + clock.n_gone
+        clock.is_blocked = clock.examined > 0
+        if not clock.is_blocked and is_untidy(state):
+            tidy_queue(state)
+    elif clock.is_blocked and not rules.own_backfill_order:
+        sort_list(state, QUEUE, rules.order, 1)
+    clock.unfinished = 0
+    if clock.is_blocked:
+        _look_behind_head(state)
+    elif rules.order >= AGEING:
+        sort_list(state, QUEUE, rules.order, 0)
+    if start_in_order(state) == OVER and clock.is_blocked:
+        if rules.backfill == NONE:
+            clock.examined = 1
+        elif clock.n_queued > 1:
+            clock.examined = clock.n_queued + clock.n_gone
 
 
 @inlined

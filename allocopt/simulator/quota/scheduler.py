@@ -236,13 +236,13 @@ class AskingSimulation:
     def take(self, percent: int) -> None:
         """Answer the question, and go on to the next one or to the end."""
         self._asking.answer = percent
-        self._simulation.decide(self._asking)
+        self._simulation.decide()
         self._go_on()
 
     def _go_on(self) -> None:
         self._asking.answer = None
         while self._asking.question is None and self._simulation.advance():
-            self._simulation.decide(self._asking)
+            self._simulation.decide()
 
     @property
     def now(self) -> float:

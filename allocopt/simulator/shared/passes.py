@@ -15,18 +15,30 @@ from numba import int64
 
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.events import HAPPENED, advance, hold, start_job
+from allocopt.simulator.kernels.in_order import (
+    ASKS,
+    EASY,
+    GOES_ON,
+    NO_ROOM,
+    OVER,
+    ROOM,
+    has_to_stop,
+    is_blocked,
+    look_for_room,
+    next_job,
+    pass_over,
+    start_in_order,
+    start_there,
+)
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.allocation import amount_on, amounts_held, choose, useful_tasks
 from allocopt.simulator.shared.queue import begin_part, put_in_place, take_from_queue
-from allocopt.simulator.shared.reservations import look_at, release, reserve
+from allocopt.simulator.shared.reservations import look_at, release
 from allocopt.simulator.shared.state import (
     ALONG_QUEUE,
-    ASKS,
     BACKFILLING,
-    GOES_ON,
     NO_PASS,
     NOW,
-    OVER,
     SHARED,
     WALK,
     Shared,
@@ -34,7 +46,7 @@ from allocopt.simulator.shared.state import (
 from allocopt.simulator.shared.walk import close_nodes, period_after, plan_start
 from allocopt.simulator.state import NOBODY
 
-FIRST_FIT, EASY, CONSERVATIVE = int(Backfill.FIRST_FIT), int(Backfill.EASY), int(Backfill.CONSERVATIVE)
+FIRST_FIT, CONSERVATIVE = int(Backfill.FIRST_FIT), int(Backfill.CONSERVATIVE)
 
 
 @hold.answer(Shared)
@@ -181,24 +193,6 @@ def _may_start(s: Shared, shape: int) -> bool:
 
 
 @inlined
-def _pass_over(s: Shared, line: int) -> None:
-    """Leave the job of a line that is looked at waiting."""
-    about = s.queue[line]
-    job, shape = about.looked_at, s.shapes[about.shape]
-    plan = s.partitions[shape.partition]
-    if s.clock[0].part == WALK:
-        about.passed = job
-        about.looked_at = s.jobs[job].next_waiting
-        return
-    if s.rules[0].backfill == EASY and not plan.is_blocked:
-        reserve(s, job)
-    # If the partition was blocked before, room for the job may not have been looked for.
-    shape.is_refused |= int(_may_start(s, about.shape))
-    plan.is_blocked = 1
-    about.looked_at = NOBODY
-
-
-@inlined
 def _is_over(s: Shared) -> bool:
     """Whether a part of a pass is over: a walk has reached its depth, or all partitions are blocked."""
     if s.clock[0].part == WALK:
@@ -211,46 +205,78 @@ def _is_over(s: Shared) -> bool:
     return True
 
 
+@next_job.answer(Shared)
 @inlined
-def _nodes_for(s: Shared, job: int) -> int:
-    """Choose nodes for a job that may start in this part of a pass; return how many, 0 for none."""
-    if s.clock[0].part == WALK:
-        return plan_start(s, job)
-    return find_room(s, job) if _may_start(s, s.jobs[job].shape) else 0
+def _next_job(s: Shared) -> int:
+    """Return the first of the jobs that are looked at: one of each line, until one of its shape finds no room."""
+    return int(s.queue[s.waiting[1, 0]].looked_at) if s.clock[0].n_left > 0 else NOBODY
 
 
-@helper()
-def _go_on(s: Shared) -> int:
-    """Start what may start in a part of a pass, in the order of the queue.
+@has_to_stop.answer(Shared)
+@inlined
+def _has_to_stop(s: Shared) -> bool:
+    """Whether as much work has been done as was asked for."""
+    s.clock[0].work -= 1
+    return bool(s.clock[0].work < 0)
 
-    The jobs of a line are looked at one after the other until one finds no room; in a walk all are, within its depth.
 
-    Returns `OVER` at the end of the part; before that `GOES_ON` if the work is used up, or `ASKS` if somebody else is
-    to choose the nodes of the next job.
-    """
+@look_for_room.answer(Shared)
+@inlined
+def _look_for_room(s: Shared, job: int) -> int:
+    """Choose nodes for a job that may start in this part of a pass, unless Python has chosen them."""
     clock = s.clock[0]
-    while clock.n_left > 0:
-        if clock.work <= 0:
-            return GOES_ON
-        clock.work -= 1
-        line = s.waiting[1, 0]
-        job, used = s.queue[line].looked_at, clock.n_chosen
-        if used == 0:
-            used = _nodes_for(s, job)
-            if used > 1 and s.rules[0].is_asking:
-                clock.n_chosen = used
-                return ASKS
-        clock.n_chosen = 0
-        if used > 0:
-            take_from_queue(s, line)
-            start_on_chosen(s, job, used)
-        else:
-            _pass_over(s, line)
-        if _is_over(s):
-            clock.n_left = 0
-        else:
-            put_in_place(s, line, int(used > 0))
-    return OVER
+    if clock.n_chosen > 0:
+        return ROOM
+    if clock.part == WALK:
+        clock.n_chosen = plan_start(s, job)
+    elif _may_start(s, s.jobs[job].shape):
+        clock.n_chosen = find_room(s, job)
+    if clock.n_chosen > 1 and s.rules[0].is_asking:
+        return ASKS
+    return ROOM if clock.n_chosen > 0 else NO_ROOM
+
+
+@inlined
+def _look_at_next(s: Shared, n_started: int) -> None:
+    """Put the line of the job that was looked at in its place, after so many starts, or end this part of the pass."""
+    if _is_over(s):
+        s.clock[0].n_left = 0
+    else:
+        put_in_place(s, s.waiting[1, 0], n_started)
+
+
+@start_there.answer(Shared)
+@inlined
+def _start_there(s: Shared, job: int) -> None:
+    """Start a job on the nodes that were chosen for it."""
+    used = s.clock[0].n_chosen
+    s.clock[0].n_chosen = 0
+    take_from_queue(s, s.jobs[job].line)
+    start_on_chosen(s, job, used)
+    _look_at_next(s, 1)
+
+
+@is_blocked.answer(Shared)
+@inlined
+def _is_blocked(s: Shared, job: int) -> bool:
+    """Whether a job of its partition has found no room in this pass."""
+    return bool(s.partitions[s.shapes[s.jobs[job].shape].partition].is_blocked)
+
+
+@pass_over.answer(Shared)
+@inlined
+def _pass_over(s: Shared, job: int) -> None:
+    """Let the job wait on: in a walk, the next one of its line is looked at, else no further one of its shape."""
+    line, shape = s.queue[s.jobs[job].line], s.shapes[s.jobs[job].shape]
+    if s.clock[0].part == WALK:
+        line.passed = job
+        line.looked_at = s.jobs[job].next_waiting
+    else:
+        # If the partition was blocked before, room for the job may not have been looked for.
+        shape.is_refused |= int(_may_start(s, s.jobs[job].shape))
+        s.partitions[shape.partition].is_blocked = 1
+        line.looked_at = NOBODY
+    _look_at_next(s, 0)
 
 
 @inlined
@@ -262,7 +288,7 @@ def _begin_walk(s: Shared) -> None:
 
 @helper()
 def schedule(s: Shared) -> int:
-    """Go on with the passes of this moment: one along the queue, and a walk if one is due; returns as `_go_on`."""
+    """Go on with the passes of this moment: one along the queue, and a walk if one is due; see `start_in_order`."""
     clock, rules = s.clock[0], s.rules[0]
     if clock.part == NO_PASS:
         has_changed = clock.n_ended + clock.n_joined > 0
@@ -273,7 +299,7 @@ def schedule(s: Shared) -> int:
         else:
             _begin_pass(s, ALONG_QUEUE)
     while clock.part != NO_PASS:
-        said = _go_on(s)
+        said = start_in_order(s)
         if said != OVER:
             return said
         if clock.part == ALONG_QUEUE and rules.own_backfill_order:

@@ -5,6 +5,7 @@ its time has come.
 """
 
 from allocopt.kernels.compiled import helper, inlined
+from allocopt.simulator.kernels.in_order import reserve_room
 from allocopt.simulator.kernels.look_ahead import begin_ahead, end_ahead, fits_ahead, shadow_time
 from allocopt.simulator.shared.allocation import amounts_held, choose, useful_tasks
 from allocopt.simulator.shared.state import NOW, SCRATCH, Shared
@@ -95,6 +96,7 @@ def find_shadow(s: Shared, job: int) -> int:
     return int(s.clock[0].ahead_used)
 
 
+@reserve_room.answer(Shared)
 @helper()
 def reserve(s: Shared, job: int) -> None:
     """Reserve nodes for a job from the first time when it can start by the estimates of the running jobs.

@@ -16,6 +16,7 @@ from allocopt.kernels.ready import make_ready
 from allocopt.plugins import no_such_part
 from allocopt.problems.placement.problem import NodeTasks, PlacementJob, PlacementProblem, Placements
 from allocopt.problems.windows import window_problem, window_solution
+from allocopt.simulator.kernels.in_order import ASKS, OVER
 from allocopt.simulator.placement import Share
 from allocopt.simulator.pool import Pool
 from allocopt.simulator.posed import SharedNodesWindow
@@ -26,9 +27,7 @@ from allocopt.simulator.shared.admission import asked_of, refuse
 from allocopt.simulator.shared.passes import simulate_shared
 from allocopt.simulator.shared.state import (
     ALONE,
-    ASKS,
     NOW,
-    OVER,
     Allocation,
     Shared,
     SharedJobs,
@@ -187,6 +186,10 @@ class SharedNodes:
         backfill, order, tried = Backfill.FIRST_FIT, QueueKeys.by_arrival(len(workload)), None
         if isinstance(scheduler, ListScheduler):
             backfill, order = scheduler.backfill, keys_of(scheduler.order, workload, rng)
+            if backfill is Backfill.CONSERVATIVE and not scheduler.compression:
+                raise UsageError(
+                    "conservative backfilling on a cluster plans anew in every period, thus with compression"
+                )
             if scheduler.backfill_order is not None:
                 tried = keys_of(scheduler.backfill_order, workload, rng)
         jobs = SharedJobs(
@@ -204,12 +207,17 @@ class SharedNodes:
         return cls(state, cluster, requests, request_of, workload.ids, placed_by, rng)
 
     @staticmethod
-    def kernels(cluster: Cluster, scheduler: AnyScheduler, *, is_alone: bool) -> tuple[Callable[..., Any], ...]:
-        """Return what a simulation calls: the one kernel that runs to the end, or those of single scheduling points."""
-        if not isinstance(scheduler, ListScheduler):
-            asked = (queue_shared, shadow_shared, reserve_shared, next_backfillable_shared)
-            return (advance_shared, *asked, choose_shared, start_shared)
-        return (simulate_shared,) if is_alone else (advance_shared, schedule_shared)
+    def kernels(
+        cluster: Cluster, scheduler: AnyScheduler, *, is_alone: bool, changes_speed: bool
+    ) -> tuple[Callable[..., Any], ...]:
+        """Return what a simulation calls; see `allocopt.simulator.rooms.kernels_of`."""
+        if is_alone:
+            return (simulate_shared,)
+        steps = (advance_shared, change_speed_shared) if changes_speed else (advance_shared,)
+        if isinstance(scheduler, ListScheduler):
+            return (*steps, schedule_shared)
+        asked = (queue_shared, shadow_shared, reserve_shared, next_backfillable_shared)
+        return (*steps, *asked, choose_shared, start_shared)
 
     @cached_property
     def _shown(self) -> IntArray:
@@ -317,8 +325,6 @@ class SharedNodes:
 
     def shadow(self, job: int) -> tuple[float, IntArray]:
         """Return when a waiting job can start by the estimates, and what is spare then; see `View.shadow`."""
-        if self.fits(job):
-            return float(self.state.clock["now"][0]), self.free - self.request[job]
         time, running = float(shadow_shared(self.state, job)), self.running
         over = running[np.maximum(self.state.jobs["expected_end"][running], self.state.clock["now"][0]) <= time]
         spare: IntArray = self.free + self.request[over].sum(axis=0) - self.request[job]
@@ -335,20 +341,31 @@ class SharedNodes:
             yield job
 
     def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST) -> SharedNodesWindow:
-        """Pose the choice of nodes for the waiting jobs that the rule of the lowest switch places in this order."""
-        fitting = jobs[self.fitting(jobs)][:MOST_IN_WINDOW].tolist() if len(jobs) else []
-        free, users = self.state.room[NOW], self.state.users[NOW]
-        asked = {job: self._requests[self._request_of[job]] for job in fitting}
-        asked = {job: one._replace(masks=one.masks & (users < ALONE)) for job, one in asked.items()}
-        if not asked:
+        """Pose the choice of nodes for waiting jobs: those that the rule of the lowest switch places in this order.
+
+        Like a pool, a partition takes none behind the first of its jobs that finds no room.
+        """
+        fitting = self._before_first(jobs, ~self.fitting(jobs))[:MOST_IN_WINDOW] if len(jobs) else jobs
+        if not len(fitting):
             return SharedNodesWindow((), None, None)
+        free, users = self.state.room[NOW], self.state.users[NOW]
+        asked = {job: self._requests[self._request_of[job]] for job in fitting.tolist()}
+        asked = {job: one._replace(masks=one.masks & (users < ALONE)) for job, one in asked.items()}
         named = {str(self._ids[job]): one for job, one in asked.items()}
         problem = PlacementProblem.of(self.cluster, named, free, users > 0, hop_cost, name)
-        found = solve(problem, solver="cons-tres").found()
-        placed = {job: dict(places) for job, places in zip(asked, found.of_jobs, strict=True) if places}
+        found = dict(zip(asked, solve(problem, solver="cons-tres").found().of_jobs, strict=True))
+        placed = self._before_first(fitting, np.array([not found[job] for job in asked])).tolist()
         named = {str(self._ids[job]): asked[job] for job in placed}
-        posed = window_problem(self.cluster, named, free, users > 0, name)
-        return SharedNodesWindow(tuple(placed), posed, window_solution(posed, list(placed.values())))
+        posed = window_problem(self.cluster, named, free, users > 0, name, hop_cost)
+        return SharedNodesWindow(tuple(placed), posed, window_solution(posed, [dict(found[job]) for job in placed]))
+
+    def _before_first(self, jobs: IntArray, is_refused: BoolArray) -> IntArray:
+        """Return the jobs that stand before the first one of their partition that is refused."""
+        partitions = self.state.shapes["partition"][self.state.jobs["shape"][jobs]]
+        first = np.full(self.state.partitions.size, len(jobs))
+        np.minimum.at(first, partitions[is_refused], np.flatnonzero(is_refused))
+        kept: IntArray = jobs[np.arange(len(jobs)) < first[partitions]]
+        return kept
 
     def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
         """Start a job, on the nodes and with the tasks given if any; return False if it does not wait, or has no room.

@@ -17,7 +17,7 @@ from allocopt.cluster.cluster import UNKNOWN_MEMORY_MIB, Cluster
 from allocopt.cluster.request import ClusterRequest, mask_table
 from allocopt.kernels.arrays import BoolMatrix, IntMatrix, Records, record_dtype, record_type
 from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueKeys
-from allocopt.simulator.state import NOBODY, EventClock, EventJob, EventRules, first_clock, wait_for, waiting_jobs
+from allocopt.simulator.state import NOBODY, EventClock, EventJob, PassRules, first_clock, wait_for, waiting_jobs
 
 
 class Allocation(IntEnum):
@@ -120,14 +120,10 @@ class _ClockRecord(EventClock, Protocol):
     table: int  # in which jobs have to fit: `NOW` or `SCRATCH`
 
 
-class _RulesRecord(EventRules, Protocol):
+class _RulesRecord(PassRules, Protocol):
     """How jobs are scheduled and placed."""
 
     allocation: int  # an `Allocation`
-    order: int  # an `OrderKind`, for the queue
-    backfill_order: int  # an `OrderKind`, for backfilling
-    own_backfill_order: int  # whether backfilling has another order than the queue, 0 or 1
-    backfill: int  # a `Backfill`
     period: float  # between two passes that backfill conservatively, in seconds
     is_asking: int  # whether to stop before a job of several nodes starts, so that the caller may choose these, 0 or 1
 
@@ -191,7 +187,6 @@ class Shared(NamedTuple):
 
 
 SHARED = record_type(Shared)
-OVER, GOES_ON, ASKS = range(3)
 UNLIMITED = 2**62  # work of a simulation that must not pause
 
 

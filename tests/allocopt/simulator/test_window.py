@@ -202,7 +202,7 @@ def test_only_a_solver_without_an_answer_is_replaced_and_that_is_seen(answer: st
     assert made.nodes is not None
     assert [nodes.tolist() for nodes in made.nodes[:3]] == [[0, 1], [2, 3, 4], [5, 6, 7, 8]]
     assert scheduler.log == [reason]
-    assert scheduler.remarks() == ([f"1 of 1 windows allocated sequentially: {reason}"] if reason else [])
+    assert scheduler.remarks() == ([f"1 of 1 windows allocated without a search: {reason}"] if reason else [])
 
 
 def test_a_wrong_answer_and_an_interrupt_are_no_reason_for_another_allocation() -> None:

@@ -9,7 +9,7 @@ from support.random_clusters import Case, random_case
 from support.schedulers import AskingEasy, PlainFcfs
 
 from allocopt.cluster import Request
-from allocopt.cluster.cluster import Cluster, ClusterNode
+from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
 from allocopt.cluster.topology import hop_costs
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.decisions import Start
@@ -206,10 +206,18 @@ def test_windows_of_a_cluster_start_at_multiples_of_the_period(solver: str) -> N
         assert not any(scheduler.log), f"seed {seed}"
 
 
-def test_the_rule_of_the_lowest_switch_as_a_window_places_who_stands_first() -> None:
+def test_no_window_of_a_partition_goes_beyond_a_job_that_does_not_fit() -> None:
     found = simulate(three_jobs(), CLUSTER, WindowScheduler(10.0, "cons-tres"))
-    # At 10 s the job of three nodes stands first, but there is one, which the job of one core gets.
-    assert rows(found) == [(0.0, [0, 1], [4, 4]), (310.0, [0, 1, 2], [1, 1, 1]), (10.0, [2], [1])]
+    # At 10 s one node is idle, but the job of three nodes stands first.
+    assert rows(found) == [(0.0, [0, 1], [4, 4]), (100.0, [0, 1, 2], [1, 1, 1]), (110.0, [0], [1])]
+    both = [Partition("long", ("n0", "n1", "n2")), Partition("short", ("n0", "n1", "n2"))]
+    jobs = three_jobs()
+    requests = jobs.requests.copy()
+    requests[2] = replace(requests[2], partition="short")
+    found = simulate(
+        replace(jobs, requests=requests), Cluster.of(NODES, None, both), WindowScheduler(10.0, "cons-tres")
+    )
+    assert rows(found)[2] == (10.0, [2], [1])
 
 
 def test_a_pool_in_place_of_a_cluster_counts_the_scarcest_resource() -> None:
@@ -223,7 +231,7 @@ def test_a_pool_in_place_of_a_cluster_counts_the_scarcest_resource() -> None:
     pool = simulation.view.as_pool
     # Of 8 cores and 4 GPUs: 3 cores are 3 of 8, a GPU is 2 of 8, and two nodes alone are all.
     assert (pool.platform.size, pool.request[:, 0].tolist()) == (8, [3, 2, 8])
-    simulation.decide(AskingEasy())
+    simulation.decide()
     assert simulation.view.queue.tolist() == [2]
     pool = simulation.view.as_pool
     assert pool.state.units[0].tolist() == [8 - 5]
@@ -231,9 +239,9 @@ def test_a_pool_in_place_of_a_cluster_counts_the_scarcest_resource() -> None:
 
 
 def test_one_partition_has_one_reservation_at_most() -> None:
-    simulation = Simulation(three_jobs(), CLUSTER, AskingEasy())
+    simulation = Simulation(three_jobs(), CLUSTER, PlainFcfs())
     while simulation.view.now < 2.0:
         assert simulation.advance()
-        simulation.decide(PlainFcfs())
+        simulation.decide()
     with pytest.raises(UsageError, match="one job of a partition"):
         list(simulation.view.backfillable(*simulation.view.queue.tolist()))
