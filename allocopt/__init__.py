@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from allocopt.cluster.reading import read_topology, write_topology
     from allocopt.cluster.topology import FatTree, Tree
     from allocopt.errors import AllocoptError
+    from allocopt.model import Model
     from allocopt.problems.base import Problem
     from allocopt.problems.instances import read_problems, write_problems
     from allocopt.problems.kind import ProblemKind
@@ -47,6 +48,7 @@ _HOMES = {
     "cluster.reading": ["read_topology", "write_topology"],
     "cluster.topology": ["FatTree", "Tree"],
     "errors": ["AllocoptError"],
+    "model": ["Model"],
     "problems.base": ["Problem"],
     "problems.instances": ["read_problems", "write_problems"],
     "problems.kind": ["ProblemKind"],
@@ -67,7 +69,7 @@ _HOMES = {
 _PARTS = ("cluster", "coallocation", "knapsack", "placement", "simulation", "solving", "topology", "workloads")
 
 __all__ = [
-    "AllocoptError", "Budget", "FatTree", "Platform", "Problem", "ProblemKind", "Result", "Schedule",
+    "AllocoptError", "Budget", "FatTree", "Model", "Platform", "Problem", "ProblemKind", "Result", "Schedule",
     "SolveInterrupted", "Solver", "Status", "Tree", "WhatIf", "Workload", "__version__", "contract_checks",
     "get_policy", "get_solver", "measure", "policy_names", "read_problems", "read_topology", "read_workload",
     "simulate", "solve", "solver_names", "verify", "write_problems", "write_topology",

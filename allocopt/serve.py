@@ -84,7 +84,7 @@ class Solving:
             solver = get_solver(spec.solver, None, kind_name(problem))
             prepare(solver, [problem])
             budget = Budget(spec.time_limit, spec.iterations, spec.gap, is_cancelled=_at_times(is_gone, LOOK_S))
-            result = solve(problem, None, solver, seed=spec.seed, budget=budget).unless_interrupted()
+            result = solve(problem, solver=solver, seed=spec.seed, budget=budget).unless_interrupted()
         if result.stopped_by is StopReason.CANCELLED:
             raise ClientGoneError
         if result.status is Status.UNKNOWN:

@@ -1,15 +1,12 @@
-"""Windows of jobs on a topology: problems, a builder of them, and bases of solvers."""
+"""Windows of jobs on a topology: problems, and bases of solvers."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from allocopt.arrays import IntArray
-from allocopt.cluster.named import NamedTree
-from allocopt.cluster.topology import Topology
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
@@ -17,16 +14,14 @@ from allocopt.problems.topology.problem import Allocation, Job, TopologyProblem
 from allocopt.solving.base import SearchSolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Solver
-from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.result import Status, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.solve import solve
 
 __all__ = [
     "Allocation",
-    "Answer",
     "Groups",
     "Job",
-    "Model",
     "OneShot",
     "ParetoPoint",
     "Placement",
@@ -71,87 +66,6 @@ class OneShot(TopologySolver):
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         run.offer(self.allocate(problem, np.random.default_rng(seed)))
         return StopReason.COMPLETED
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """Result of solving a `Model`, with the nodes of every job."""
-
-    problem: TopologyProblem
-    result: Result[Allocation]
-    node_names: tuple[str, ...] = ()  # by number; empty where nodes have none
-
-    def __getitem__(self, job: Job) -> IntArray | tuple[str, ...]:
-        """Return the nodes of a job: names where the cluster has some, else numbers, shape ``(n,)``.
-
-        Raises `KeyError` if the job is not of this model, `NoSolutionError` if no allocation was found.
-        """
-        ids = [each.id for each in self.problem.jobs]
-        if job.id not in ids:
-            raise KeyError(job.id)
-        nodes = self.result.found().nodes[ids.index(job.id)]
-        return tuple(self.node_names[node] for node in nodes.tolist()) if self.node_names else nodes
-
-
-@dataclass
-class Model:
-    """Builder of a `TopologyProblem`, job by job.
-
-    Examples
-    --------
-    >>> from allocopt import FatTree
-    >>> model = Model(FatTree(2, 2, 4))
-    >>> large = model.add_job(4, within="pod")
-    >>> small = model.add_job(2)
-    >>> answer = model.solve(time_limit=5)
-    >>> str(answer.result.status), len(answer[large])
-    ('OPTIMAL', 4)
-    """
-
-    cluster: Topology | NamedTree  # a topology, or what `allocopt.read_topology` returns, whose nodes have names
-    idle_nodes: IntArray | Sequence[int] | None = None  # numbers of the nodes that may be given away; None for all
-    hop_cost: float = 1000.0
-    # Cost of the hops of the leftover nodes, as if they were one job, in hop costs of a job.
-    fragmentation_weight: float = 0.0
-    name: str = "model"
-    jobs: list[Job] = field(default_factory=list, init=False)
-
-    def add_job(
-        self,
-        nodes: int,
-        id: str | None = None,
-        *,
-        within: int | str | None = None,
-        only_in: Sequence[Groups] = (),
-        not_in: Sequence[Groups] = (),
-        prefer: Preference | None = None,
-        segments: Sequence[Segments] = (),
-    ) -> Job:
-        """Add a job and return it; see `Placement` for where its nodes may lie.
-
-        Without an id it gets its number, from 1 on; a level is ``"leaf"``, ``"pod"`` or a number from 1 on.
-        """
-        placement = Placement(tuple(only_in), tuple(not_in), within, prefer, tuple(segments))
-        job = Job(id or str(len(self.jobs) + 1), nodes, None if placement == Placement() else placement)
-        self.jobs.append(job)
-        return job
-
-    def problem(self, strategy: str = "free") -> TopologyProblem:
-        """Return the window as it is; raise `InvalidProblemError` if its jobs do not fit or contradict the cluster."""
-        tree = self.cluster.tree if isinstance(self.cluster, NamedTree) else self.cluster
-        # The problem checks and freezes its nodes: a copy here would be one too many.
-        idle = np.arange(tree.size) if self.idle_nodes is None else np.asarray(self.idle_nodes)
-        return TopologyProblem(
-            tree, idle, tuple(self.jobs), self.hop_cost, self.name, Strategy(strategy), self.fragmentation_weight
-        )
-
-    def solve(
-        self, strategy: str = "free", solver: str = "auto", time_limit: float | None = 10.0, seed: int = 0
-    ) -> Answer:
-        """Solve the window as it is now; see `allocopt.solve`."""
-        problem = self.problem(strategy)
-        names = self.cluster.nodes if isinstance(self.cluster, NamedTree) else ()
-        return Answer(problem, solve(problem, None, solver, time_limit, seed), names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ UNPROVED_S = 60.0
 
 
 def proved(problem: TopologyProblem, strategy: str) -> BestKnown:
-    result = allocopt.solve(problem, strategy, SOLVERS[strategy], 600.0)
+    result = allocopt.solve(problem, strategy=strategy, solver=SOLVERS[strategy], time_limit=600.0)
     if result.status is not allocopt.Status.OPTIMAL or result.objective is None:
         raise SystemExit(f"{problem.name} is not proved under {strategy}: {result.status}, gap {result.gap}")
     return BestKnown(result.objective, proved=True)
@@ -51,7 +51,7 @@ def main() -> None:
         for problem in allocopt.read_problems(FOLDER / file)
     }
     large = allocopt.read_problems(FOLDER / LARGE)[0]
-    found = allocopt.solve(large, "free", "exact", UNPROVED_S).objective
+    found = allocopt.solve(large, strategy="free", solver="exact", time_limit=UNPROVED_S).objective
     assert found is not None, "a search for free allocations always has one"
     values[large.name] = {"scas": proved(large, "scas"), "free": BestKnown(found, proved=False)}
     write_best_known(FOLDER / "best_known.json", values | without_strategy(KNAPSACKS) | without_strategy(COALLOCATIONS))

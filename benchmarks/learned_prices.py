@@ -66,7 +66,7 @@ def large_windows(family: str, count: int) -> list[TopologyProblem]:
 def proved(problems: Iterable[TopologyProblem]) -> Iterator[tuple[TopologyProblem, float]]:
     """Yield the windows of which `exact` proves an optimum, and the optimum."""
     for problem in problems:
-        result = allocopt.solve(problem, "free", "exact", PROOF_S)
+        result = allocopt.solve(problem, strategy="free", solver="exact", time_limit=PROOF_S)
         if result.status is allocopt.Status.OPTIMAL:
             yield problem, float(result.objective or 0.0)
 

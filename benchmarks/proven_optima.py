@@ -28,7 +28,10 @@ def line(name: str, cases: list[tuple[TopologyProblem, float]]) -> list[Cell]:
     """Solve all windows that a solver takes; say how many it proves, and how far from the optima it is then."""
     solver = allocopt.get_solver(name)
     taken = [(problem, optimum) for problem, optimum in cases if solver.refusal(problem.with_strategy("scas")) is None]
-    results = [(allocopt.solve(problem, "scas", solver, LIMIT_S), optimum) for problem, optimum in taken]
+    results = [
+        (allocopt.solve(problem, strategy="scas", solver=solver, time_limit=LIMIT_S), optimum)
+        for problem, optimum in taken
+    ]
     proved = [
         (float(result.objective or 0.0), optimum)
         for result, optimum in results

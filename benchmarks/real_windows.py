@@ -74,7 +74,7 @@ def measured(problems: list[TopologyProblem]) -> list[BenchRow]:
     known = {}
     for problem in problems:
         if dp.refusal(problem.with_strategy("scas")) is None:
-            result = allocopt.solve(problem, "scas", dp, 60.0)
+            result = allocopt.solve(problem, strategy="scas", solver=dp, time_limit=60.0)
             proved = result.status is Status.OPTIMAL
             known[problem.name] = {"scas": BestKnown(float(result.objective or 0), proved)}
     return compare(problems, CONTENDERS, budget=Budget(LIMIT_S), known=known)

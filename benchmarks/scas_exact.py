@@ -20,7 +20,10 @@ SEEDS = range(3)
 
 def best_time(problem: TopologyProblem, strategy: str, solver: allocopt.Solver, **limits: int) -> float:
     """Least running time of several solves, in seconds: what the machine's noise adds is left out."""
-    return min(allocopt.solve(problem, strategy, solver, LIMIT_S, **limits).runtime_s for _ in range(REPEATS))
+    return min(
+        allocopt.solve(problem, strategy=strategy, solver=solver, time_limit=LIMIT_S, **limits).runtime_s
+        for _ in range(REPEATS)
+    )
 
 
 def exact_section(problems: Sequence[TopologyProblem], names: Sequence[str]) -> str:
@@ -30,7 +33,7 @@ def exact_section(problems: Sequence[TopologyProblem], names: Sequence[str]) -> 
     proved: dict[str, int] = dict.fromkeys(names, 0)
     for problem in problems:
         for name, solver in solvers.items():
-            result = allocopt.solve(problem, "scas", solver, LIMIT_S)
+            result = allocopt.solve(problem, strategy="scas", solver=solver, time_limit=LIMIT_S)
             proved[name] += result.status is allocopt.Status.OPTIMAL
             times[name].append(best_time(problem, "scas", solver) if name == "dp" else result.runtime_s)
     large = [index for index, problem in enumerate(problems) if len(problem.jobs) >= 4]
@@ -55,14 +58,19 @@ def exact_section(problems: Sequence[TopologyProblem], names: Sequence[str]) -> 
 def annealing_section(problems: Sequence[TopologyProblem]) -> str:
     """Compare 1000 steps of annealing with the proven optimum of SCAS."""
     exact = allocopt.get_solver("dp")
-    optima = [float(allocopt.solve(problem, "scas", exact, LIMIT_S).objective or 0) for problem in problems]
+    optima = [
+        float(allocopt.solve(problem, strategy="scas", solver=exact, time_limit=LIMIT_S).objective or 0)
+        for problem in problems
+    ]
     rows = []
     for name, strategy in (("annealing", "dcas"), ("annealing", "free"), ("annealing-as-published", "free")):
         solver = allocopt.get_solver(name)
         gaps, times = [], []
         for seed in SEEDS:
             for problem, optimum in zip(problems, optima, strict=True):
-                result = allocopt.solve(problem, strategy, solver, None, seed, iterations=1000)
+                result = allocopt.solve(
+                    problem, strategy=strategy, solver=solver, time_limit=None, seed=seed, iterations=1000
+                )
                 gaps.append(100 * (float(result.objective or 0) / optimum - 1))
                 times.append(1e3 * best_time(problem, strategy, solver, seed=seed, iterations=1000))
         rows.append([name, strategy, fmean(gaps), fmean(times), max(times)])
@@ -75,7 +83,7 @@ def main() -> None:
     problems = allocopt.read_problems(INSTANCES)
     names = ["dp", "highs", "scip"] + ([] if quick else ["cp-sat", "scip-paper"])
     for name in names:
-        allocopt.solve(problems[0], "scas", name, LIMIT_S)
+        allocopt.solve(problems[0], strategy="scas", solver=name, time_limit=LIMIT_S)
     write_page(
         "scas_exact",
         "Exact SCAS, measured",

@@ -39,7 +39,7 @@ def measure_short(problems: list[TopologyProblem], name: str, limit_s: float) ->
     for seed in range(REPEATS):
         for problem in problems:
             started = time.perf_counter()
-            result = allocopt.solve(problem, "free", name, limit_s, seed)
+            result = allocopt.solve(problem, strategy="free", solver=name, time_limit=limit_s, seed=seed)
             times.append(1e3 * (time.perf_counter() - started))
             gaps.append(100.0 * (result.objective / best_known[problem.name]["free"]["objective"] - 1.0))
             n_proved += result.status is allocopt.Status.OPTIMAL
@@ -76,7 +76,7 @@ def main() -> None:
     for name in allocopt.solver_names():
         strategies = sorted(allocopt.get_solver(name).capabilities.strategies)
         for strategy in strategies:
-            allocopt.solve(tiny, strategy, name, 5.0)
+            allocopt.solve(tiny, strategy=strategy, solver=name, time_limit=5.0)
         every = [measure(problem, name, strategy) for strategy in strategies for problem in windows()]
         seconds = [one for one in every if one is not None]
         n_late += sum(one > ALLOWED_S for one in seconds)
@@ -86,7 +86,7 @@ def main() -> None:
     short = short_windows()
     for name in SHORT_SOLVERS:
         for problem in short:
-            allocopt.solve(problem, "free", name, 0.05)
+            allocopt.solve(problem, strategy="free", solver=name, time_limit=0.05)
     short_rows = [measure_short(short, name, limit_s) for limit_s in SHORT_S for name in SHORT_SOLVERS]
     short_header = ("solver", "limit, ms", "ms", "max", "gap, %", "max", "proved")
     write_page(

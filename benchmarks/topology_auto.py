@@ -21,7 +21,7 @@ CONTENDERS = {
 
 def mean_gap(problems: list[TopologyProblem], optima: list[float], name: str, limit_s: float) -> float:
     solver = allocopt.get_solver(name)
-    found = [allocopt.solve(problem, None, solver, limit_s).objective or np.inf for problem in problems]
+    found = [allocopt.solve(problem, solver=solver, time_limit=limit_s).objective or np.inf for problem in problems]
     return float(np.mean([100 * (cost / optimum - 1) for cost, optimum in zip(found, optima, strict=True)]))
 
 
@@ -46,7 +46,9 @@ def main() -> None:
     families = FAMILIES[:1] if quick else FAMILIES
     for strategy, names in CONTENDERS.items():
         for name in names:
-            allocopt.solve(allocopt.read_problems("instances/burst.jsonl")[0], strategy, name, 1.0)
+            allocopt.solve(
+                allocopt.read_problems("instances/burst.jsonl")[0], strategy=strategy, solver=name, time_limit=1.0
+            )
     header = (
         "family",
         "limit ms",

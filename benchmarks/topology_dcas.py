@@ -24,7 +24,9 @@ def row(family: str, problems: list[TopologyProblem], best: list[float], name: s
     for problem, optimum in zip(problems, best, strict=True):
         for seed in SEEDS:
             started = time.perf_counter()
-            result = allocopt.solve(problem, "dcas", solver, None, seed, iterations=steps)
+            result = allocopt.solve(
+                problem, strategy="dcas", solver=solver, time_limit=None, seed=seed, iterations=steps
+            )
             times.append(1e3 * (time.perf_counter() - started))
             gaps.append(100 * ((result.objective or np.inf) / optimum - 1))
     mean_gap, mean_ms = float(np.mean(gaps)), float(np.mean(times))
@@ -35,10 +37,10 @@ def family_rows() -> Iterator[list[Cell]]:
     """Measure all searches on all families, against optima proved by `dp`."""
     for family in FAMILIES:
         problems = allocopt.read_problems(f"instances/{family}.jsonl")
-        results = [allocopt.solve(problem, "dcas", "dp", None) for problem in problems]
+        results = [allocopt.solve(problem, strategy="dcas", solver="dp", time_limit=None) for problem in problems]
         assert all(result.status is allocopt.Status.OPTIMAL for result in results), "an optimum is not proved"
         best = [float(result.objective or 0.0) for result in results]
-        allocopt.solve(problems[0], "dcas", "lns", None, iterations=10)
+        allocopt.solve(problems[0], strategy="dcas", solver="lns", time_limit=None, iterations=10)
         for name, all_steps in SEARCHES.items():
             for steps in all_steps:
                 yield row(family, problems, best, name, steps)
@@ -48,9 +50,9 @@ def large_rows() -> Iterator[list[Cell]]:
     """Measure `lns` on the large windows under time limits."""
     for name in LARGE:
         (problem,) = allocopt.read_problems(f"instances/{name}.json.gz")
-        sequential = allocopt.solve(problem, "dcas", "sequential").objective or 0.0
+        sequential = allocopt.solve(problem, strategy="dcas", solver="sequential").objective or 0.0
         for limit in LIMITS_S:
-            result = allocopt.solve(problem, "dcas", "lns", limit)
+            result = allocopt.solve(problem, strategy="dcas", solver="lns", time_limit=limit)
             cost = result.objective or 0.0
             yield [name, limit, result.runtime_s, cost, 100 * (1 - cost / sequential)]
 

@@ -33,7 +33,7 @@ def row(family: str, name: str, strategy: str, limit: float | None) -> list[Cell
     times, gaps = [], []
     for problem in allocopt.read_problems(f"instances/{family}.jsonl"):
         started = time.perf_counter()
-        result = allocopt.solve(problem, strategy, solver, limit)
+        result = allocopt.solve(problem, strategy=strategy, solver=solver, time_limit=limit)
         times.append(1e3 * (time.perf_counter() - started))
         gaps.append(100 * (np.inf if result.gap is None else result.gap))
     proved = sum(gap <= 1e-4 for gap in gaps)
@@ -44,7 +44,9 @@ def main() -> None:
     quick = page_parser(__doc__, "only the windows of the paper").parse_args().quick
     contenders = [contender for contender in CONTENDERS if takes(contender[0], contender[1])]
     for name, strategy, _ in contenders:
-        allocopt.solve(allocopt.read_problems("instances/paper.jsonl")[0], strategy, name, None)
+        allocopt.solve(
+            allocopt.read_problems("instances/paper.jsonl")[0], strategy=strategy, solver=name, time_limit=None
+        )
     families = FAMILIES[:1] if quick else FAMILIES
     rows = [row(family, *contender) for family in families for contender in contenders]
     table = aligned_table(HEADER, rows, DIGITS)

@@ -107,9 +107,11 @@ def answer(task: Task) -> Answer:
         check_takes(solver, problem)
     except UsageError:
         return Answer(task, "refused", None, None, 0.0, 0.0, ())
-    allocopt.solve(allocopt.read_problems("allocopt/data/tiny.jsonl")[0], task.strategy, solver, 1.0)
+    allocopt.solve(
+        allocopt.read_problems("allocopt/data/tiny.jsonl")[0], strategy=task.strategy, solver=solver, time_limit=1.0
+    )
     started = time.perf_counter()
-    result = allocopt.solve(problem, None, solver, task.limit_s)
+    result = allocopt.solve(problem, solver=solver, time_limit=task.limit_s)
     seconds = time.perf_counter() - started
     incumbents = tuple((point.time_s, point.objective) for point in result.incumbents)
     return Answer(task, str(result.status), result.objective, result.bound, seconds, peak_mib(), incumbents)

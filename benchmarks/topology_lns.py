@@ -38,7 +38,7 @@ POINTS: dict[str, tuple[int | None, ...]] = {
 
 def optima(problems: list[TopologyProblem]) -> list[float]:
     """FREE optima, proved by `exact`."""
-    results = [allocopt.solve(problem, "free", "exact", None) for problem in problems]
+    results = [allocopt.solve(problem, strategy="free", solver="exact", time_limit=None) for problem in problems]
     assert all(result.status is allocopt.Status.OPTIMAL for result in results), "an optimum is not proved"
     return [float(result.objective or 0.0) for result in results]
 
@@ -53,7 +53,9 @@ def run(
     for problem, optimum in zip(problems, best, strict=True):
         for seed in SEEDS:
             started = time.perf_counter()
-            result = allocopt.solve(problem, strategy or "free", solver, None, seed, iterations=steps)
+            result = allocopt.solve(
+                problem, strategy=strategy or "free", solver=solver, time_limit=None, seed=seed, iterations=steps
+            )
             times.append(1e3 * (time.perf_counter() - started))
             gaps.append(100 * ((result.objective or np.inf) / optimum - 1))
     return gaps, times

@@ -301,4 +301,4 @@ def test_beyond_the_stated_size_a_solver_says_so_at_once_and_up_to_it_takes_all(
     assert said in (refusal or "")
     if said:
         with pytest.raises(UsageError, match="window"):
-            solve(problem, strategy, name)
+            solve(problem, strategy=strategy, solver=name)

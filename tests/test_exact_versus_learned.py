@@ -43,7 +43,9 @@ def gap(name: str, strategy: str, options: Mapping[str, str], steps: int = 0) ->
     for problem in shipped():
         best = known[problem.name][strategy]
         assert best.proved
-        result = solve(problem, strategy, solver, time_limit=None, seed=1, iterations=steps or STEPS[name])
+        result = solve(
+            problem, strategy=strategy, solver=solver, time_limit=None, seed=1, iterations=steps or STEPS[name]
+        )
         assert result.objective is not None
         assert result.objective >= best.objective * (1 - 1e-9)
         assert (result.bound or 0.0) <= best.objective * (1 + 1e-9)

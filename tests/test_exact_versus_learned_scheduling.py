@@ -80,7 +80,7 @@ class Instances:
         assert sum(view.processors[waiting[place]] for place in started) <= free
         if problem is not None and started:
             self.values.append(value_of(problem, sorted(started)))
-            optimum = solve(problem, None, "dp")
+            optimum = solve(problem, solver="dp")
             assert value_of(problem, optimum.solution.jobs) == pytest.approx(optimum.objective, rel=1e-9)
             self.optima.append(float(optimum.objective or 0.0))
 

@@ -39,7 +39,7 @@ LAYERS = (
     ("traces", "workloads"),
     ("problems",),
     ("solving",),
-    ("topology", "knapsack", "coallocation", "placement"),
+    ("topology", "knapsack", "coallocation", "placement", "model"),
     ("simulator", "simulation"),
     ("envs",),
     ("training", "reproduction"),

@@ -36,7 +36,7 @@ def command(as_json: Json = False) -> None:
                     posed = get_kind(solver.kind).posed(problem, strategy)
                     # Compiling is no part of the limit.
                     prepare(solver, [posed])
-                    result = solve(posed, None, solver, time_limit=10.0)
+                    result = solve(posed, solver=solver, time_limit=10.0)
                     value = "no solution" if result.objective is None else shown(problem, result.objective)
                     found.append(f"{strategy or problem.kind} {result.status} {value}")
             checks[name] = f"works: {', '.join(found)} ({', '.join(dict.fromkeys(versions))})"

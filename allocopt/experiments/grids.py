@@ -79,7 +79,13 @@ class SolveTask(Task):
     def _result(self, given: Problem) -> Result:
         solver = _warm_solver(self.solver, self.options, self.kind, self.strategy)
         return solve(
-            given, self.strategy, solver, self.time_limit_s, self.seed, iterations=self.iterations, gap=self.gap_limit
+            given,
+            strategy=self.strategy,
+            solver=solver,
+            time_limit=self.time_limit_s,
+            seed=self.seed,
+            iterations=self.iterations,
+            gap=self.gap_limit,
         )
 
 
@@ -169,7 +175,7 @@ def _warm_solver(name: str, options: str, kind: str, strategy: str | None) -> So
     # A solver that does not take the shipped instance starts cold.
     with suppress(AllocoptError):
         for problem in shipped_problems(kind)[:1]:
-            solve(problem, strategy, solver, 5.0, iterations=1)
+            solve(problem, strategy=strategy, solver=solver, time_limit=5.0, iterations=1)
     return solver
 
 

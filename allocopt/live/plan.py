@@ -87,7 +87,7 @@ class Window:
         found = window_solver(solver, self.problem.kind)
         # Compiling does not count as time of the solver.
         prepare(found, [self.problem])
-        return solve(self.problem, None, found, time_limit, seed, warm_start=self.greedy)
+        return solve(self.problem, solver=found, time_limit=time_limit, seed=seed, warm_start=self.greedy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ def _serve(channel: "Connection[Any, Any]", solver: str) -> None:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, _FIRST_S)
         for kind in KINDS:
-            solve(shipped_problems(kind)[0], None, window_solver(solver, kind), GRACE_S, 0)
+            solve(shipped_problems(kind)[0], solver=window_solver(solver, kind), time_limit=GRACE_S, seed=0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         channel.send(None)
     except AllocoptError as error:

@@ -16,7 +16,7 @@ from allocopt.simulator.kernels.events import HAPPENED
 from allocopt.simulator.rooms import Size, room_of
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import AnyScheduler, Blame, ListScheduler, SchedulerError, name_of
+from allocopt.simulator.scheduler import AnyScheduler, Blame, ListScheduler, Scheduler, SchedulerError, name_of
 from allocopt.simulator.state import ENDED, EVENTS, RUNNING, STARTED, listed, waits
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
@@ -108,11 +108,14 @@ class Simulation:
 
     def decide(self) -> None:
         """Do what the scheduler decides; raise `SchedulerError` if it raises, or a decision cannot be carried out."""
-        scheduler = self._scheduler
-        if isinstance(scheduler, ListScheduler):
+        if isinstance(self._scheduler, ListScheduler):
             self.room.schedule()
-            self._settle()
-            return
+        else:
+            self._ask(self._scheduler)
+        self._settle()
+        self._check_patience()
+
+    def _ask(self, scheduler: Scheduler) -> None:
         name = name_of(scheduler)
         with Blame(name, self.view.now):
             for decision in scheduler.schedule(self.view):
@@ -121,7 +124,9 @@ class Simulation:
                     self._take(name, decision)
                 except InvalidSolutionError as error:
                     raise SchedulerError(f"{name} at time {self.view.now:g} s: {error}") from None
-        self._settle()
+
+    def _check_patience(self) -> None:
+        """Raise `SchedulerError` if passes go on for ever without a start or an end."""
         clock = self.state.clock
         n_queued, n_running = int(clock["n_queued"][0]), int(clock["n_running"][0])
         if clock["n_started"][0] or clock["n_ended"][0] or not n_queued:
@@ -133,10 +138,12 @@ class Simulation:
         if self._still_passes > _PATIENCE:
             next_event = self.state.jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
             nothing_comes = next_event == np.inf and clock["next_submission"][0] == self.state.jobs.size
-            if nothing_comes and n_running:
+            if nothing_comes and n_running and self._staged is None:
                 raise SchedulerError(self._never_ends())
+            if isinstance(self._scheduler, ListScheduler):
+                return
             if nothing_comes or self._still_passes > (_LONG_PATIENCE if n_running else _IDLE_PATIENCE):
-                raise SchedulerError(f"{name} waits for nothing: {self._stalled()}")
+                raise SchedulerError(f"{name_of(self._scheduler)} waits for nothing: {self._stalled()}")
 
     def _take(self, name: str, decision: Decision) -> None:
         if isinstance(decision, Start):

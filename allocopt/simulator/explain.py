@@ -1,5 +1,6 @@
 """Why a job waits: the reason at each pass that left it waiting."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,26 +62,40 @@ class Explanation:
         if scheduler.backfill is Backfill.CONSERVATIVE and view.now <= view.reserved[job] < np.inf:
             reserved, estimate = seconds(view.reserved[job]), seconds(view.estimate[job])
             return f"has a reservation for {reserved}, the first time that leaves {view.asks(job)} for {estimate}"
-        if head == job and view.fits(job):
-            return f"first in the queue{of_part}, would fit, but not beside the reservations of other partitions"
-        if head == job:
+        if head == job and not view.fits(job):
             (shadow, _), running = view.shadow(job), view.running
             ends = running[np.maximum(view.expected_end[running], view.now) <= shadow]
             shown = ", ".join(view.name_of(other) for other in ends[-5:]) + (" and others" if len(ends) > 5 else "")
             when = f"fits at {seconds(shadow)} by the estimates, after {shown}"
             return f"first in the queue{of_part}, {view.wants(job)}; {when}"
-        if scheduler.backfill is Backfill.NONE:
+        if head == job:
+            where = f"first in the queue{of_part}"
+        elif scheduler.backfill is Backfill.NONE:
             return f"{where}, nobody overtakes its head, job {view.name_of(head)}, which {view.wants(head)}"
         if not view.fits(job):
             return f"{where}, {view.wants(job)}"
-        if scheduler.backfill is not Backfill.EASY or view.fits(head):
-            return f"{where}, would fit, but not beside what jobs before it are to get"
-        shadow, spare = view.shadow(head)
-        until = f"run until {seconds(view.now + view.estimate[job])}, beyond {seconds(shadow)}"
-        return (
-            f"{where}, would fit, but {until}, when the head, job {view.name_of(head)}, is to start with "
-            f"{view.in_words(spare)} to spare"
-        )
+        if scheduler.backfill is Backfill.EASY:
+            for other in _heads(view):
+                shadow, spare = view.shadow(other)
+                if other != job and view.now < shadow < view.now + view.estimate[job]:
+                    until = f"run until {seconds(view.now + view.estimate[job])}, beyond {seconds(shadow)}"
+                    when = f"when {_head_in_words(view, other)} is to start with {view.in_words(spare)} to spare"
+                    return f"{where}, would fit, but {until}, {when}"
+        return f"{where}, would fit, but not beside what jobs before it are to get"
+
+
+def _heads(view: View) -> Iterator[int]:
+    """Yield the first waiting job of each partition."""
+    seen = set()
+    for job in view.queue.tolist():
+        if (part := view.partition_of(job)) not in seen:
+            seen.add(part)
+            yield job
+
+
+def _head_in_words(view: View, head: int) -> str:
+    part = view.partition_of(head)
+    return f"the head{f' of partition {part}' if part else ''}, job {view.name_of(head)},"
 
 
 def seconds(time: float) -> str:

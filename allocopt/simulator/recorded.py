@@ -183,7 +183,7 @@ class Record:
             alike = np.isin(self.cores, self.cores[np.concatenate(held)])
             problem = TopologyProblem(tree, np.flatnonzero(free & alike), asked, HOP_COST)
             prepare(solver, [problem])
-            found = solve(problem, "free", solver, _TIME_LIMIT_S)
+            found = solve(problem, strategy="free", solver=solver, time_limit=_TIME_LIMIT_S)
             judged += 1
             if found.status is Status.OPTIMAL and found.objective is not None:
                 chosen.append(float(hop_costs(tree, HOP_COST, held).sum()))

@@ -136,10 +136,18 @@ def simulate(
         if (rules, demands, allocator, observer) != (None, None, None, None):
             raise UsageError("rules, demands, an allocator and an observer do not go with a multicore machine")
         return _simulate_tasks(workload, platform, scheduler, seed, execution)
+    if not isinstance(rules, Rules | None):
+        raise UsageError(f"the rules are {rules!r}, must be `Rules`")
+    if observer is not None and not callable(observer):
+        raise UsageError(f"the observer is {observer!r}, must be a function of the simulation")
     if not isinstance(execution, ExecutionModel | None):
         raise UsageError(f"the execution model is {execution!r}, must have a method `speeds`")
     chosen = as_scheduler(scheduler)
     if isinstance(chosen, WithExecution):
+        if isinstance(platform, Cluster) or (isinstance(platform, Platform) and platform.has_nodes):
+            raise UsageError(
+                f"policy {name_of(chosen)!r} lets jobs share the cores of a pool, which is known of no node"
+            )
         execution, rules = execution or chosen.execution(workload), rules or Rules(kill_at_limit=False)
     # A `Machine` of cores is refused there.
     machine = cast(Platform | Cluster | Size, platform)

@@ -124,7 +124,9 @@ class View:
         the job then. An estimated end that has passed counts as now. Spare units are negative if the job asks for more
         than there will be.
         """
-        return (self.now, self.free - self.request[job]) if self.fits(job) else self._room.shadow(job)
+        if self.fits(job):
+            return self.now, self.free - self.request[job]
+        return self._room.shadow(job)
 
     def backfillable(self, *heads: int) -> Iterator[int]:
         """Yield the waiting jobs, in the order of the queue, that may start now without delaying the heads.
@@ -137,6 +139,7 @@ class View:
         Only jobs that may fit are looked at, so that a long queue takes little longer than a short one. This is for
         schedulers written in Python, whose queue is in the order of arrival.
         """
+        self._check(*heads)
         return self._room.backfillable(heads)
 
     def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST) -> PosedWindow:
@@ -146,6 +149,8 @@ class View:
         partition. Raises `UsageError` unless the machine is a cluster, or whole nodes of a
         topology.
         """
+        jobs = np.asarray(jobs, dtype=np.int64)
+        self._check(int(jobs.min(initial=0)), int(jobs.max(initial=0)))
         return self._room.window(jobs, name, hop_cost)
 
     @property
@@ -164,11 +169,20 @@ class View:
 
     def fits(self, job: int) -> bool:
         """Whether what a job asks for is free."""
+        self._check(job)
         return self._room.fits(job)
 
     def fitting(self, jobs: IntArray) -> BoolArray:
         """Whether what each of some jobs asks for is free, shape ``(k,)``."""
+        jobs = np.asarray(jobs, dtype=np.int64)
+        self._check(int(jobs.min(initial=0)), int(jobs.max(initial=0)))
         return self._room.fitting(jobs)
+
+    def _check(self, *jobs: int) -> None:
+        """Raise `IndexError` for a number that no job has: kernels read whatever stands there."""
+        for job in jobs:
+            if not 0 <= job < len(self.ids):
+                raise IndexError(f"there is no job number {job}: {len(self.ids)} jobs are numbered from 0")
 
     def name_of(self, job: int) -> str:
         """Return the name of a job in its trace, or its id if it has none."""
@@ -176,14 +190,17 @@ class View:
 
     def partition_of(self, job: int) -> str:
         """Return the name of the partition in whose queue a job stands; empty on a machine without partitions."""
+        self._check(job)
         return self._room.partition_of(job)
 
     def asks(self, job: int) -> str:
         """Say what a job asks for, for people."""
+        self._check(job)
         return self._room.asks(job)
 
     def wants(self, job: int) -> str:
         """Say what a job asks for, and how much of it is free now, for people."""
+        self._check(job)
         return f"asks for {self._room.asks(job)} with {self._room.there_for(job)}"
 
     def in_words(self, units: IntArray) -> str:

@@ -21,7 +21,7 @@ from allocopt.simulator.recorded import RECORDED, Record
 from allocopt.simulator.rooms import kernels_of
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import AnyScheduler
+from allocopt.simulator.scheduler import AnyScheduler, WithExecution
 from allocopt.simulator.shared.room import allocation_named
 from allocopt.simulator.simulate import as_scheduler, simulate
 from allocopt.simulator.window import TopologyAllocator, WindowScheduler
@@ -123,6 +123,8 @@ class WhatIf:
     def _parts(self, allocator: str, scheduler: str) -> tuple[AnyScheduler, Any]:
         time_limit, iterations = self.limits.seconds, self.limits.iterations
         shares_nodes = isinstance(self.machine, Cluster)
+        if scheduler != "window" and isinstance(as_scheduler(scheduler), WithExecution):
+            raise UsageError(f"scheduler {scheduler!r} lets jobs share the cores of a pool, which is known of no node")
         if scheduler == "window":
             named = _RULES_AS_SOLVERS if shares_nodes else {FIRST: "sequential"}
             solver: str | Solver = named.get(allocator, allocator)

@@ -97,12 +97,17 @@ class OptimizationScheduler:
     def schedule(self, view: View) -> Iterator[Decision]:
         """Start the selected jobs. Raises `UsageError` if the solver does not take so many jobs or resources."""
         window = view.first(self.window)
+        asks_for_nothing = (view.request[window] == 0).all(axis=1)
+        for job in window[asks_for_nothing].tolist():
+            if view.fits(job):
+                yield Start(job)
+        window = window[~asks_for_nothing]
         fitting = window[view.fitting(window)]
         if not len(fitting):
             return
         problem = self.problem(view, window.tolist())
         solver = self._solvers[len(problem.capacity) > 1]
-        result = solve(problem, None, solver, self.time_limit, self.seed, iterations=self.iterations)
+        result = solve(problem, solver=solver, time_limit=self.time_limit, seed=self.seed, iterations=self.iterations)
         selected = window[list(result.found().jobs)].tolist()
         # If the weights value no job, none is selected; the first one that fits starts, so that the simulation goes on.
         for job in selected or [int(fitting[0])]:
@@ -250,7 +255,7 @@ class WindowScheduler:
         else:
             try:
                 found: WindowSolution | None = solve(
-                    problem, None, solver, self.time_limit, seed, iterations=self._iterations(problem)
+                    problem, solver=solver, time_limit=self.time_limit, seed=seed, iterations=self._iterations(problem)
                 ).solution
                 if found is not None:
                     self.log.append(None)
@@ -283,9 +288,15 @@ class TopologyAllocator:
         window = WholeNodes.of(self.topology, idle, asked, f"job {first} and others", HOP_COST)
         allocation = None
         if window.problem is not None:
-            limits = self.time_limit, self.seed
-            found = solve(window.problem, self.strategy, self.solver, *limits, iterations=self.iterations).solution
-            allocation = _found(found, self.solver, f"the window of {window.problem.name}")
+            found = solve(
+                window.problem,
+                solver=self.solver,
+                strategy=self.strategy,
+                time_limit=self.time_limit,
+                seed=self.seed,
+                iterations=self.iterations,
+            )
+            allocation = _found(found.solution, self.solver, f"the window of {window.problem.name}")
         nodes = {start.job: start.nodes for start in window.starts(allocation) if start.nodes is not None}
         return [Share.whole(nodes[job]) for job in range(len(names))]
 
@@ -380,7 +391,9 @@ def solver_allocator(name: str, strategy: str, iterations: int, rng: np.random.G
 
     def allocate(problem: TopologyProblem) -> Allocation:
         seed = int(rng.integers(_LARGEST_SEED))
-        found = solve(problem, strategy, solver, None, seed, iterations=iterations).solution
+        found = solve(
+            problem, strategy=strategy, solver=solver, time_limit=None, seed=seed, iterations=iterations
+        ).solution
         return _found(found, solver, f"window {problem.name!r}")
 
     return allocate

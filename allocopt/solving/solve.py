@@ -36,11 +36,11 @@ def prepare(solver: Solver, problems: Iterable[Problem]) -> None:
 
 def solve(
     problem: Problem,
-    strategy: str | None = None,
+    *,
     solver: str | Solver = "auto",
+    strategy: str | None = None,
     time_limit: float | None = 10.0,
     seed: int = 0,
-    *,
     iterations: int | None = None,
     gap: float = 0.0,
     budget: Budget | None = None,
@@ -55,11 +55,11 @@ def solve(
 
     Parameters
     ----------
+    solver
+        Name of an installed solver, or a solver object.
     strategy
         ``scas``, ``dcas`` or ``free`` for a topology problem; None keeps the problem's own, which is ``free`` unless
         it was set, and is all that a problem of another kind takes.
-    solver
-        Name of an installed solver, or a solver object.
     time_limit
         Seconds of wall clock for the solve and the check of its answer; None for no limit. The clock starts when
         kernels are compiled and all is imported, which happens once on a machine and in a process.

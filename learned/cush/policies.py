@@ -264,6 +264,8 @@ class Cush:
             names, total = view.platform.resources, view.platform.total
             gpus = names.index(GPUS) if GPUS in names[1:] else 0
             asked: IntArray = view.request[:, [0, gpus]] * np.array([1, int(gpus > 0)])
+            # A job that asks for neither counts as one that asks for the least of the first resource.
+            asked[:, 0] += asked.sum(axis=1) == 0
             machine = Machine(1, int(total[0]), max(1, int(total[gpus])) if gpus else 1)
             arrival, length = (view.submit // self.timestep_s).astype(np.int64), view.estimate / self.timestep_s
             order = np.lexsort((length, arrival))

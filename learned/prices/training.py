@@ -69,9 +69,11 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
         for problems, known in ((few, cases), (many, large)):
             for problem in problems:
                 if len(problem.jobs) <= MOST_EXACT:
-                    result = solve(problem, "free", get_solver("exact", {"states": STATES}), None)
+                    result = solve(
+                        problem, strategy="free", solver=get_solver("exact", {"states": STATES}), time_limit=None
+                    )
                 else:
-                    result = solve(problem, "free", "lns", None, iterations=self.label_steps)
+                    result = solve(problem, strategy="free", solver="lns", time_limit=None, iterations=self.label_steps)
                 known.append(Case(problem, result.found()))
         return PriceLearner(cases, large, seed)
 

@@ -73,7 +73,14 @@ class Method:
 
     def solve(self, problem: TopologyProblem, seed: int) -> Result:
         """Solve a window."""
-        return solve(problem, self.strategy, self.solver, self.time_limit, seed, iterations=self.steps)
+        return solve(
+            problem,
+            strategy=self.strategy,
+            solver=self.solver,
+            time_limit=self.time_limit,
+            seed=seed,
+            iterations=self.steps,
+        )
 
 
 Methods = Mapping[str, Method]

@@ -71,7 +71,7 @@ def test_a_broken_solver_is_named_in_one_line_and_hides_no_other(
     assert fault in str(caught.value)
     assert "\n" not in str(caught.value)
     with pytest.raises(UsageError, match=r"solvers that do: .*scip-paper"):
-        solve(PROBLEM, "scas", "greedy")
+        solve(PROBLEM, strategy="scas", solver="greedy")
     monkeypatch.setattr("allocopt.solving.protocol.solver_names", lambda: [name, "sequential"])
     solvers.command(as_json=True)
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -70,7 +70,7 @@ def act(name: str, path: str, options: dict[str, Any]) -> None:
     """Let weights act where they are used."""
     if name in ("nsa", "lns-prices"):
         solver = get_solver(name, {"network" if name == "nsa" else "weights": path})
-        assert solve(paper_window(0), "free", solver, None, iterations=5).objective > 0
+        assert solve(paper_window(0), strategy="free", solver=solver, time_limit=None, iterations=5).objective > 0
     elif name == "irmasim":
         agent, jobs = irmasim.Agent.load(path), irmasim.IrmasimTraining(jobs=20, batch=7).jobsets()[0]
         assert (agent.options.level, agent.options.reward) == (options["level"], "makespan")

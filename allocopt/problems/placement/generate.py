@@ -20,6 +20,7 @@ from allocopt.errors import UsageError
 from allocopt.problems.placement.problem import PlacementJob, PlacementProblem
 from allocopt.problems.topology import Job, TopologyProblem
 from allocopt.problems.topology.generate import checked_hop_cost
+from allocopt.problems.windows import have_whole_nodes
 
 DEFAULT_TREE = FatTreeOptions()
 # Cores of jobs on one node, and nodes with cores on each of those on several, with their shares: a week of UB-HPC.
@@ -108,14 +109,12 @@ def snapshot(
     fitting = {job: one for job, one in of_job.items() if not isinstance(one, UnservedError)}
     reasons = counted(one.reason for one in of_job.values() if isinstance(one, UnservedError))
     remarks += [f"jobs left out, {reason}: {jobs_out}" for reason, jobs_out in reasons]
-    distinct = [one for one in made.values() if not isinstance(one, UnservedError)]
-    is_plain = all(one.takes_any(np.ones(cluster.size, dtype=np.bool_), cluster.capacity) for one in distinct)
     components = {job.id: job.together for job in jobs if job.together}
     in_use: BoolArray = np.any(free < cluster.capacity, axis=1)
     if not (free > 0).any():
         raise UsageError("no node is idle")
-    if is_plain:
-        idle = np.flatnonzero(~in_use)
+    if fitting and have_whole_nodes(fitting.values(), ~in_use, free):
+        idle = np.flatnonzero(~in_use & next(iter(fitting.values())).masks[0])
         taken = _taken(fitting, components, len(idle))
         if not taken:
             raise UsageError("; ".join([f"none of the {len(jobs)} jobs fits the {len(idle)} idle nodes", *remarks]))

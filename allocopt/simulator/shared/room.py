@@ -93,7 +93,11 @@ class PlacedBySolver(NamedTuple):
         # Compiling does not count as time of the solver.
         make_ready(self.solver.kernels(problem))
         found = solve(
-            problem, None, self.solver, self.budget.seconds, self.seed, iterations=self.budget.iterations
+            problem,
+            solver=self.solver,
+            time_limit=self.budget.seconds,
+            seed=self.seed,
+            iterations=self.budget.iterations,
         ).solution
         return () if found is None else found.of_jobs[0]
 
@@ -173,7 +177,10 @@ class SharedNodes:
         if demands is not None:
             raise UsageError("demands go with a platform: on a cluster jobs ask for what their requests say")
         if not isinstance(allocator, Allocation | BySolver):
-            allocator = allocation_named(str(allocator or "first"), Budget())
+            if not isinstance(allocator, str | None):
+                known = "a rule of allocation, a solver of placement problems, or the name of one"
+                raise UsageError(f"the allocator is {allocator!r}, must on a cluster be {known}")
+            allocator = allocation_named(allocator or "first", Budget())
         if not len(workload):
             raise InvalidProblemError("workload", f"{workload.name} holds no jobs")
         requests, request_of, faults = asked_of(workload, cluster)
@@ -374,6 +381,8 @@ class SharedNodes:
         """
         if not waits(self.state, job):
             return False
+        if nodes is None and tasks is not None:
+            raise InvalidSolutionError(f"tasks are given for job {self._ids[job]}, but no nodes")
         used = self._choose(job, choose_shared(self.state, job)) if nodes is None else self._take(job, nodes, tasks)
         if used > 0:
             start_shared(self.state, job, used)
@@ -381,18 +390,21 @@ class SharedNodes:
 
     def _take(self, job: int, chosen: IntArray, given: IntArray | None) -> int:
         """Write the nodes and tasks given to ``chosen``; raise `InvalidSolutionError` if the job cannot have them."""
-        nodes = frozen_integers(chosen)
+        nodes, tasks = frozen_integers(chosen), None if given is None else frozen_integers(given)
         request, free, size = self._requests[self._request_of[job]], self.state.room[NOW], len(self.state.order)
         name = f"job {self._ids[job]}"
+        if nodes.ndim != 1 or (tasks is not None and tasks.shape != nodes.shape):
+            shapes = f"shape {nodes.shape}" if tasks is None else f"shapes {nodes.shape} and {tasks.shape}"
+            raise InvalidSolutionError(f"{name} gets nodes and tasks of {shapes}, must be lists of the same length")
         wrong = nodes[(nodes < 0) | (nodes >= size)]
         if wrong.size:
             raise InvalidSolutionError(f"{name} gets node {wrong[0]}, nodes are numbered 0 to {size - 1}")
         alone = nodes[self.state.users[NOW, nodes] >= ALONE]
         if alone.size:
             raise InvalidSolutionError(f"{name} gets node {alone[0]}, which another job has for itself")
-        placement = PlacementProblem.of(self.cluster, {name: request}, free, self.state.users[NOW] > 0)
-        tasks = request.spread(free, nodes).tolist() if given is None else frozen_integers(given).tolist()
-        verify(placement, Placements((tuple(map(NodeTasks, nodes.tolist(), tasks)),)))
+        placement = PlacementProblem.of(self.cluster, {str(self._ids[job]): request}, free, self.state.users[NOW] > 0)
+        tasks = request.spread(free, nodes) if tasks is None else tasks
+        verify(placement, Placements((tuple(map(NodeTasks, nodes.tolist(), tasks.tolist())),)))
         self.state.chosen[0, : len(nodes)], self.state.chosen[3, : len(nodes)] = nodes, tasks
         return len(nodes)
 

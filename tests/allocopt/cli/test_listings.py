@@ -85,7 +85,7 @@ def test_the_doctor_s_limits_do_not_count_compiling(run: Run, monkeypatch: pytes
 
     def record(problem: Any, strategy: Any, solver: Any, **limits: Any) -> Any:
         seen.append((solver.name, problem) in ready)
-        return solve(problem, strategy, solver, **limits)
+        return solve(problem, strategy=strategy, solver=solver, **limits)
 
     monkeypatch.setattr(
         "allocopt.solving.solve.prepare",

@@ -32,7 +32,7 @@ def validator(what: SchemaName) -> Draft202012Validator:
 def solution(kind: str, strategy: str | None = None) -> dict[str, Any]:
     problem = shipped_problems(kind)[0]
     solver = {"placement": "cons-tres", "topology": "sequential"}.get(kind, "greedy")
-    return object_from_result(problem, solve(problem, strategy, solver))
+    return object_from_result(problem, solve(problem, strategy=strategy, solver=solver))
 
 
 def is_read(what: SchemaName, value: Any) -> bool:

@@ -22,7 +22,7 @@ def begun(path: Path) -> Path:
 
 def a_window() -> dict[str, Any]:
     problem = shipped_problems("topology")[0]
-    result = solve(problem, None, "exact", None)
+    result = solve(problem, solver="exact", time_limit=None)
     return {
         "jobs": [job.id for job in problem.jobs],
         "greedy": verify(problem, result.found()),

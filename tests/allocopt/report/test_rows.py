@@ -25,11 +25,13 @@ DESIGN_KEYS = "instance kind strategy solver status objective bound gap runtime_
 
 def test_a_row_of_a_solve_has_the_fields_of_the_design() -> None:
     problem = paper_window(0)
-    result = solve(problem, "free", "greedy", seed=4)
+    result = solve(problem, strategy="free", solver="greedy", seed=4)
     row = SolveRow.of(problem.with_strategy("free"), result)
     values = ("paper-0", "topology", "free", "greedy", str(result.status), result.objective, result.bound)
     assert asdict(row) == dict(zip(DESIGN_KEYS, (*values, result.gap, result.runtime_s, 4), strict=True))
-    text = json.dumps(asdict(SolveRow.of(problem, solve(problem, "free", "sequential"))), allow_nan=False)
+    text = json.dumps(
+        asdict(SolveRow.of(problem, solve(problem, strategy="free", solver="sequential"))), allow_nan=False
+    )
     assert '"bound": null, "gap": null' in text
 
 

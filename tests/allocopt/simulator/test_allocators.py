@@ -163,4 +163,4 @@ def test_ctrl_c_within_a_solve_ends_what_asked_for_it() -> None:
     with pytest.raises(KeyboardInterrupt):
         allocator.place(["a"], np.array([[3]]), np.ones((8, 1), dtype=np.int64))
     with pytest.raises(KeyboardInterrupt):
-        solve(window(FatTree(2, 2, 2), range(8), [3]), "free", Cut())
+        solve(window(FatTree(2, 2, 2), range(8), [3]), strategy="free", solver=Cut())

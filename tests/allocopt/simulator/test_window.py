@@ -216,7 +216,7 @@ def test_the_window_at_hand_is_solved_as_well_as_the_solver_solves_it_alone() ->
     made = scheduled(THREE_JOBS, WindowScheduler(10, "dp"))
     problem = next(windows(workload(*THREE_JOBS), TOPOLOGY, 10, Allocation.sequential))
     assert made.nodes is not None
-    best = solve(problem, "scas", "dp", None)
+    best = solve(problem, strategy="scas", solver="dp", time_limit=None)
     assert problem.objective(Allocation(made.nodes)) == best.objective
 
 

@@ -67,7 +67,7 @@ def test_a_solver_of_another_package_is_found_and_used(tmp_path: Path, monkeypat
     monkeypatch.syspath_prepend(str(tmp_path))
     assert "last-nodes" in solver_names()
     problem = window(FatTree(2, 2, 2), range(8), [2, 3])
-    result = solve(problem, "scas", "last-nodes")
+    result = solve(problem, strategy="scas", solver="last-nodes")
     assert [nodes.tolist() for nodes in result.solution.nodes] == [[6, 7], [3, 4, 5]]
     assert result.solver == "last-nodes"
 

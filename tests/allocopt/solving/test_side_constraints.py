@@ -166,7 +166,7 @@ OPEN, LEAF = window(CLUSTER, range(16), [4, 3]), ruled(Placement(within="leaf"))
         (lambda: ruled(Placement(prefer=Preference("pod", float("nan")))), r"jobs\[0\]\.prefer\.penalty: is nan"),
         (lambda: ruled(Placement(), weight=-1.0), "fragmentation_weight: is -1"),
         (lambda: solve(LEAF, solver="best-fit"), "'best-fit' does not take placement rules .*: auto, exact, greedy"),
-        (lambda: solve(LEAF, "dcas", "dp"), "are for strategy free, not for dcas"),
+        (lambda: solve(LEAF, strategy="dcas", solver="dp"), "are for strategy free, not for dcas"),
         (lambda: pareto_front(OPEN, []), "at least one weight"),
         (lambda: pareto_front(OPEN, [1.0], solver="best-fit"), "'best-fit' does not take placement rules and frag"),
     ],

@@ -78,7 +78,7 @@ def test_the_default_call_answers_with_a_verified_allocation() -> None:
 def test_numbers_of_numpy_are_taken(solver: str) -> None:
     limits: dict[str, Any] = {"time_limit": np.float32(20), "iterations": np.int32(50), "gap": np.float64(0)}
     strategy = "scas" if solver == "scip" else "free"
-    result = solve(PROBLEM, strategy, solver, seed=np.int64(3), **limits)  # type: ignore[arg-type]
+    result = solve(PROBLEM, strategy=strategy, solver=solver, seed=np.int64(3), **limits)  # type: ignore[arg-type]
     assert result.objective is not None
     assert type(result.seed) is int
 
@@ -140,7 +140,7 @@ def test_what_cannot_be_solved_is_refused_and_answered_by_what_can(
 
 def test_a_solver_that_cannot_run_here_is_refused() -> None:
     with pytest.raises(MissingPackageError, match="'liar' is not available"):
-        solve(PROBLEM, "free", Liar({}, there=False))
+        solve(PROBLEM, strategy="free", solver=Liar({}, there=False))
 
 
 @pytest.mark.parametrize(
@@ -152,11 +152,11 @@ def test_a_solver_that_cannot_run_here_is_refused() -> None:
 )
 def test_a_wrong_answer_is_not_believed(strategy: str, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSolutionError, match=message):
-        solve(PROBLEM, strategy, Liar(changes))
+        solve(PROBLEM, strategy=strategy, solver=Liar(changes))
 
 
 def test_a_users_solver_object_is_taken() -> None:
-    result = solve(PROBLEM, "dcas", Fixed([0, 1], [3, 5, 8]))
+    result = solve(PROBLEM, strategy="dcas", solver=Fixed([0, 1], [3, 5, 8]))
     assert [nodes.tolist() for nodes in result.solution.nodes] == [[0, 1], [3, 5, 8]]
     assert (result.solver, result.status, result.stopped_by) == ("fixed", Status.FEASIBLE, StopReason.COMPLETED)
 
@@ -164,13 +164,13 @@ def test_a_users_solver_object_is_taken() -> None:
 def test_what_comes_before_a_search_and_verifying_its_answer_are_parts_of_the_time() -> None:
     solver = Hurried([0, 1], [3, 5, 8])
     for limit_s, most_s in ((0.1, 0.08 - VERIFYING_S), (0.001, LEAST_S)):
-        solve(PROBLEM, "free", solver, limit_s)
+        solve(PROBLEM, strategy="free", solver=solver, time_limit=limit_s)
         assert solver.granted_s is not None
         assert 0.0 < solver.granted_s <= most_s
-    solve(PROBLEM, "free", solver, None)
+    solve(PROBLEM, strategy="free", solver=solver, time_limit=None)
     assert solver.granted_s is None
 
 
 def test_a_warm_start_that_breaks_a_rule_is_refused() -> None:
     with pytest.raises(InvalidSolutionError, match="scas"):
-        solve(PROBLEM, "scas", "dp", warm_start=allocation([0, 3], [5, 8, 9]))
+        solve(PROBLEM, strategy="scas", solver="dp", warm_start=allocation([0, 3], [5, 8, 9]))

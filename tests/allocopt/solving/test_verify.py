@@ -99,7 +99,7 @@ def test_what_is_equal_within_a_millionth_is_accepted(bound: float | None, sign:
 
 
 def result_of(**changes: Any) -> Result:
-    return replace(solve(PROBLEM, "free", "sequential"), **changes)
+    return replace(solve(PROBLEM, strategy="free", solver="sequential"), **changes)
 
 
 @pytest.mark.parametrize(

@@ -249,8 +249,11 @@ def test_every_single_swap_saves_what_its_allocation_saves(
 
 @given(problem=windows(most_idle=12, most_jobs=4), iterations=st.integers(1, 200), seed=st.integers(0, 2**40))
 def test_the_answer_is_never_worse_than_greedy(problem: TopologyProblem, iterations: int, seed: int) -> None:
-    greedy = solve(problem, "free", "greedy").objective
-    assert solve(problem, "free", Annealing(), None, seed, iterations=iterations).objective <= greedy
+    greedy = solve(problem, strategy="free", solver="greedy").objective
+    assert (
+        solve(problem, strategy="free", solver=Annealing(), time_limit=None, seed=seed, iterations=iterations).objective
+        <= greedy
+    )
 
 
 def test_without_a_table_of_counts_the_papers_move_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

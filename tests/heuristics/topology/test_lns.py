@@ -148,7 +148,7 @@ def test_a_job_that_is_alone_is_optimal_after_a_step_without_prices(problem: Top
 def test_an_allocation_becomes_holdings_and_holdings_an_allocation_of_the_same_cost(
     problem: TopologyProblem, seed: int
 ) -> None:
-    allocation = solve(problem, "free", "annealing", None, seed, iterations=5).solution
+    allocation = solve(problem, strategy="free", solver="annealing", time_limit=None, seed=seed, iterations=5).solution
     start = Window.of(problem)
     greedy = start.greedily(5, MOVES, seed)
     for state in (start.begin(allocation, start.alone(), 5, MOVES, seed), start.moved(greedy, allocation, MOVES)):
@@ -162,7 +162,7 @@ def test_an_allocation_becomes_holdings_and_holdings_an_allocation_of_the_same_c
 def test_the_search_begins_where_the_solver_greedy_ends_and_knows_its_bound(
     problem: TopologyProblem, seed: int
 ) -> None:
-    start, greedy = Window.of(problem), solve(problem, "free", "greedy", None)
+    start, greedy = Window.of(problem), solve(problem, strategy="free", solver="greedy", time_limit=None)
     state = start.greedily(5, MOVES, seed)
     groups, _, search = parts_of(state)
     assert_consistent(start, groups, search.present)
@@ -173,7 +173,7 @@ def test_the_search_begins_where_the_solver_greedy_ends_and_knows_its_bound(
 
 def test_with_a_time_limit_alone_the_search_gives_up_where_cycles_find_nothing_more() -> None:
     problem = window(FatTree(4, 4, 4), range(0, 64, 2), [5, 9, 11])
-    result = solve(problem, "free", Lns(steps=10), 3600.0, 0)
+    result = solve(problem, strategy="free", solver=Lns(steps=10), time_limit=3600.0, seed=0)
     assert result.runtime_s < 1800
     assert result.objective == verify(problem, result.solution)
 
@@ -198,7 +198,7 @@ def test_by_default_proven_optima_are_missed_by_a_part_of_a_percent_and_never_pa
     gaps = []
     for case in oracle_windows:
         for seed in range(seeds):
-            found = solve(case.problem, strategy, Lns(), None, seed).objective
+            found = solve(case.problem, strategy=strategy, solver=Lns(), time_limit=None, seed=seed).objective
             assert found is not None
             assert found >= case.optimum[strategy] - ROUNDING
             gaps.append(found / case.optimum[strategy] - 1)

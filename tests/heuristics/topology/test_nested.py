@@ -100,14 +100,17 @@ def test_jobs_placed_in_order_get_their_cheapest_windows(problem: TopologyProble
 
 @given(windows(most_idle=7, most_jobs=3, strategy=Strategy.DCAS))
 def test_it_finds_the_optimum_of_tiny_windows(problem: TopologyProblem) -> None:
-    best = min(solve(problem, "dcas", Lns(), None, seed, iterations=1000).objective or 0.0 for seed in range(2))
+    best = min(
+        solve(problem, strategy="dcas", solver=Lns(), time_limit=None, seed=seed, iterations=1000).objective or 0.0
+        for seed in range(2)
+    )
     assert best == pytest.approx(optimum(problem), rel=1e-9, abs=1e-9)
 
 
 def test_a_nested_job_is_given_room_by_the_one_around_it() -> None:
     # The job of 4 costs least in the two leaves of 2, which is contiguous only when the leaf between them is taken.
     problem = window(FatTree(1, 3, 3), [0, 1, 3, 4, 5, 6, 7], [4, 3], strategy=Strategy.DCAS)
-    allocation = solve(problem, "dcas", Lns(), None).solution
+    allocation = solve(problem, strategy="dcas", solver=Lns(), time_limit=None).solution
     assert allocation.nodes[1].tolist() == [3, 4, 5]
 
 
@@ -119,7 +122,7 @@ def test_a_warm_start_may_nest_deeply(full: bool) -> None:
         owners[[job, 39 - job]] = job
     problem = window(FatTree(4, 2, 5), range(m), [2] * depth, strategy=Strategy.DCAS)
     warm_start = Allocation.of_owners(problem, owners)
-    result = solve(problem, "dcas", Lns(), None, iterations=500, warm_start=warm_start)
+    result = solve(problem, strategy="dcas", solver=Lns(), time_limit=None, iterations=500, warm_start=warm_start)
     assert result.objective is not None
     assert result.objective < problem.objective(warm_start)
 

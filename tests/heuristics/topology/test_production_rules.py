@@ -20,12 +20,12 @@ from benchmarks.virtual_slurm import plugin_lines
 @pytest.mark.parametrize("strategy", list(Strategy))
 @given(windows(most_idle=14, most_jobs=6))
 def test_jobs_take_the_idle_nodes_one_after_the_other(strategy: Strategy, problem: TopologyProblem) -> None:
-    nodes = solve(problem, strategy, "sequential").solution.nodes
+    nodes = solve(problem, strategy=strategy, solver="sequential").solution.nodes
     assert np.concatenate(nodes).tolist() == problem.idle_nodes[: problem.sizes.sum()].tolist()
 
 
 def placed(solver: str, problem: TopologyProblem) -> list[list[int]]:
-    return [nodes.tolist() for nodes in solve(problem, "free", solver).solution.nodes]
+    return [nodes.tolist() for nodes in solve(problem, strategy="free", solver=solver).solution.nodes]
 
 
 def best_fit(problem: TopologyProblem) -> list[list[int]]:

@@ -181,7 +181,7 @@ def test_imitation_leads_to_the_known_allocation_and_teaches_nothing_there(seed:
 @pytest.mark.parametrize("seed", range(5))
 def test_it_is_valid_and_never_worse_than_what_was_known(seed: int) -> None:
     problem = paper_window(seed)
-    known = solve(problem, "free", "best-fit").solution
+    known = solve(problem, strategy="free", solver="best-fit").solution
     found = _improved(problem, known, LnsPrices().loaded(), 100, np.random.default_rng(seed))
     assert verify(problem, found) < problem.objective(known)
     again = _improved(problem, found, LnsPrices().loaded(), 1, np.random.default_rng(seed))
@@ -193,7 +193,10 @@ SHIPPED = FOLDER / "lns-prices.safetensors"
 
 def test_a_search_finds_better_allocations_than_the_first_one_and_prices_a_tighter_bound_than_jobs_alone() -> None:
     first, searched, alone = (
-        [solve(paper_window(seed), "free", solver, None, iterations=steps) for seed in range(20)]
+        [
+            solve(paper_window(seed), strategy="free", solver=solver, time_limit=None, iterations=steps)
+            for seed in range(20)
+        ]
         for solver, steps in ((LnsPrices(), 1), (LnsPrices(), 300), ("greedy", 1))
     )
     assert sum(result.objective or 0 for result in searched) < sum(result.objective or 0 for result in first)
@@ -219,6 +222,12 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, float]) -> No
 def test_weights_from_a_file_are_used(tmp_path: Path) -> None:
     arrays, card = read_weights(SHIPPED)
     write_weights(tmp_path / "none", {name: 0 * array for name, array in arrays.items()}, card)
-    own = solve(paper_window(1), "free", LnsPrices(), None, iterations=1)
-    none = solve(paper_window(1), "free", LnsPrices(weights=str(tmp_path / "none")), None, iterations=1)
+    own = solve(paper_window(1), strategy="free", solver=LnsPrices(), time_limit=None, iterations=1)
+    none = solve(
+        paper_window(1),
+        strategy="free",
+        solver=LnsPrices(weights=str(tmp_path / "none")),
+        time_limit=None,
+        iterations=1,
+    )
     assert own.bound != none.bound
