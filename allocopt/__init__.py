@@ -1,8 +1,8 @@
 """Decide which nodes of a cluster each waiting job gets.
 
 The names below are what everybody needs; the rest is reached by part: `allocopt.topology`, `allocopt.knapsack`,
-`allocopt.coallocation`, `allocopt.placement`, `allocopt.solving`, `allocopt.simulation`, `allocopt.cluster`,
-`allocopt.workloads`. Each is imported when it is first asked for, so that ``import allocopt`` stays light.
+`allocopt.coallocation`, `allocopt.placement`, `allocopt.solving`, `allocopt.simulator`, `allocopt.cluster`,
+`allocopt.traces`. Each is imported when it is first asked for, so that ``import allocopt`` stays light.
 """
 
 from importlib import import_module
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import allocopt.coallocation
     import allocopt.knapsack
     import allocopt.placement
-    import allocopt.simulation
+    import allocopt.simulator
     import allocopt.solving
     import allocopt.topology
-    import allocopt.workloads  # noqa: F401 - the parts
+    import allocopt.traces  # noqa: F401 - the parts
     from allocopt.cluster.platform import Platform
     from allocopt.cluster.reading import read_topology, write_topology
     from allocopt.cluster.topology import FatTree, Tree
@@ -66,7 +66,7 @@ _HOMES = {
     "traces.reading": ["read_workload"],
     "traces.workload": ["Workload"],
 }
-_PARTS = ("cluster", "coallocation", "knapsack", "placement", "simulation", "solving", "topology", "workloads")
+_PARTS = ("cluster", "coallocation", "knapsack", "placement", "simulator", "solving", "topology", "traces")
 
 __all__ = [
     "AllocoptError", "Budget", "FatTree", "Model", "Platform", "Problem", "ProblemKind", "Result", "Schedule",

@@ -13,8 +13,8 @@ from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.base import Strategy, check_distinct
 from allocopt.problems.placement.problem import Placements
-from allocopt.problems.topology.placement import Groups, Level, Placement, Preference, Segments
 from allocopt.problems.topology.problem import Allocation, Job, TopologyProblem
+from allocopt.problems.topology.side_constraints import Groups, Level, Preference, Segments, SideConstraints
 from allocopt.problems.windows import WindowProblem, window_problem
 from allocopt.solving.protocol import Solver
 from allocopt.solving.result import Result
@@ -28,7 +28,7 @@ class WindowJob:
 
     id: str
     request: Request
-    placement: Placement | None = None
+    placement: SideConstraints | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Model:
         request
             All that it asks for, in place of the arguments before.
         within, only_in, not_in, prefer, segments
-            Where its nodes may lie, see `Placement`; a level is ``"leaf"``, ``"pod"`` or a number from 1 on.
+            Where its nodes may lie, see `SideConstraints`; a level is ``"leaf"``, ``"pod"`` or a number from 1 on.
 
         Raises
         ------
@@ -161,8 +161,8 @@ class Model:
         is_cluster = isinstance(self.machine, Cluster)
         if not is_cluster and request != Request.whole_nodes(request.least_nodes):
             raise UsageError("on a topology jobs ask for whole nodes; tasks, cores and partitions need a cluster")
-        placement = Placement(tuple(only_in), tuple(not_in), within, prefer, tuple(segments))
-        made = WindowJob(id or str(len(self.jobs) + 1), request, None if placement == Placement() else placement)
+        placement = SideConstraints(tuple(only_in), tuple(not_in), within, prefer, tuple(segments))
+        made = WindowJob(id or str(len(self.jobs) + 1), request, None if placement == SideConstraints() else placement)
         self.jobs.append(made)
         return made
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
 from allocopt.problems.topology.problem import Allocation, Job, TopologyProblem
+from allocopt.problems.topology.side_constraints import Groups, Preference, Segments, SideConstraints
 from allocopt.solving.base import SearchSolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Solver
@@ -24,9 +24,9 @@ __all__ = [
     "Job",
     "OneShot",
     "ParetoPoint",
-    "Placement",
     "Preference",
     "Segments",
+    "SideConstraints",
     "Strategy",
     "TopologyProblem",
     "TopologySolver",

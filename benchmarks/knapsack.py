@@ -19,11 +19,11 @@ REPEAT = 3
 """How often `dp` solves a problem; the least time counts, for other processes may run beside it."""
 INTEGER = ("cp-sat", "scip", "highs")
 POLICIES = (
-    ("fcfs, easy", allocopt.simulation.ListScheduler(allocopt.get_policy("fcfs"), allocopt.simulation.Backfill.EASY)),  # type: ignore[arg-type]
+    ("fcfs, easy", allocopt.simulator.ListScheduler(allocopt.get_policy("fcfs"), allocopt.simulator.Backfill.EASY)),  # type: ignore[arg-type]
     ("binpacking", allocopt.get_policy("binpacking")),
     ("random-runnable", allocopt.get_policy("random-runnable")),
-    ("optimization, capability", allocopt.simulation.OptimizationScheduler()),
-    ("optimization, capacity", allocopt.simulation.OptimizationScheduler(objective="capacity")),
+    ("optimization, capability", allocopt.simulator.OptimizationScheduler()),
+    ("optimization, capacity", allocopt.simulator.OptimizationScheduler(objective="capacity")),
 )
 
 

@@ -20,7 +20,7 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.traces.generators import uniform_workload
 from heuristics.topology.lns.solver import Lns
-from heuristics.topology.lns.state import Moves, State, Window
+from heuristics.topology.lns.state import EncodedProblem, Moves, State
 from learned.prices.network import Prediction, Weights, features_of, predict
 from learned.prices.solver import LnsPrices, begin_following, glance
 from learned.prices.training import EVALUATION_SEEDS
@@ -43,7 +43,7 @@ class Shuffled(LnsPrices):
 
     predictions: Mapping[int, Prediction] | None = None
 
-    def begin_guided(self, window: Window, weights: Weights, moves: Moves, seed: int) -> tuple[State, float]:
+    def begin_guided(self, window: EncodedProblem, weights: Weights, moves: Moves, seed: int) -> tuple[State, float]:
         assert self.predictions is not None
         told, sizes = self.predictions[id(window.problem)], window.encoding.sizes
         return begin_following(window.tree, sizes, told, self.hunt, self.most_removed, moves, folded(seed))
@@ -129,7 +129,7 @@ def bound_rows(family: str, known: Sequence[tuple[TopologyProblem, float]]) -> I
     """Yield the mean gap of the bounds to the optimum or the best known cost, and that of the first allocation."""
     weights, gaps = LnsPrices().loaded(), []
     for problem, best in known:
-        window = Window.of(problem)
+        window = EncodedProblem.of(problem)
         told = predict(weights, features_of(window.tree, window.encoding.sizes))
         seen = glance(window.tree, window.encoding.sizes, told, LnsPrices().fading)
         alone = float(seen.alone.sum())

@@ -24,7 +24,7 @@ from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys
 from allocopt.simulator.shared.present import RunningJob, state_after_pass
 from allocopt.simulator.shared.room import SharedNodes, places_of
-from allocopt.simulator.shared.state import Allocation, Shared, SharedJobs, SharedMachine, SharedRules, new_shared
+from allocopt.simulator.shared.state import AllocationRule, Shared, SharedJobs, SharedMachine, SharedRules, new_shared
 from allocopt.traces.reading import read_workload
 from benchmarks.virtual_slurm import own_lines, running
 from papers.pages import page_parser, write_page
@@ -175,7 +175,7 @@ def hosts(cluster: Cluster, state: Shared, job: int) -> set[str]:
 
 
 def decided(
-    cluster: Cluster, jobs: Sequence[Job], rule: Allocation, backfill: Backfill, state: State
+    cluster: Cluster, jobs: Sequence[Job], rule: AllocationRule, backfill: Backfill, state: State
 ) -> dict[int, set[str]]:
     """Return which of the waiting jobs the simulation starts in a state of Slurm's, and on which nodes."""
     now = np.floor(state.time)
@@ -199,7 +199,7 @@ def decided(
     return {job: hosts(cluster, begun, at) for at, job in enumerate(waiting) if started[at]}
 
 
-def replayed(cluster: Cluster, jobs: Sequence[Job], events: Sequence[Event], rule: Allocation) -> list[Cell]:
+def replayed(cluster: Cluster, jobs: Sequence[Job], events: Sequence[Event], rule: AllocationRule) -> list[Cell]:
     """Let the simulation decide in every state that Slurm decided in, and compare.
 
     A job is started by it where it first does so in a state of Slurm's; in the next state only Slurm's starts count.
@@ -227,7 +227,7 @@ def replayed(cluster: Cluster, jobs: Sequence[Job], events: Sequence[Event], rul
     return [100 * len(agreed) / len(jobs), 100 * placed / len(jobs)]
 
 
-def free_run(cluster: Cluster, jobs: Sequence[Job], rule: Allocation, backfill: Backfill) -> list[Job]:
+def free_run(cluster: Cluster, jobs: Sequence[Job], rule: AllocationRule, backfill: Backfill) -> list[Job]:
     """Return what the simulation makes of the jobs, as long as Slurm ran them."""
     submit, n = column(jobs, "submit"), len(jobs)
     run, requests = column(jobs, "end") - column(jobs, "start"), [on_cluster(job.request, cluster) for job in jobs]
@@ -253,7 +253,7 @@ def beside(jobs: Sequence[Job], slurms: Sequence[Job]) -> list[Cell]:
     return [float(wait.mean()), float(share), float(near)]
 
 
-def rows(site: Path, folders: Sequence[Path], rules: Sequence[Allocation]) -> list[list[Cell]]:
+def rows(site: Path, folders: Sequence[Path], rules: Sequence[AllocationRule]) -> list[list[Cell]]:
     """Compare with the first recording of each order."""
     cluster = read_cluster([site / name for name in ("slurm.conf", "gres.conf", "topology.conf")])
     found: list[list[Cell]] = []
@@ -284,7 +284,7 @@ def main() -> None:
     if asked.record:
         record(site, asked.folders[0].resolve(), asked.port, multifactor=asked.record == "multifactor")
         return
-    rules = tuple(Allocation) if asked.quick else (Allocation.LOWEST_SWITCH,)
+    rules = tuple(AllocationRule) if asked.quick else (AllocationRule.LOWEST_SWITCH,)
     write_page(
         "slurm_replay",
         "Beside a real Slurm",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from allocopt.envs.dras.task import Episodes, ObservationName, Observing, Options
+from allocopt.envs.dras.task import DrasEpisodes, DrasOptions, ObservationName, Observing
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.schedule import Schedule
@@ -104,7 +104,7 @@ def speed_section(trace: Workload) -> str:
 
 def choices_per_s(weeks: list[Workload], observation: ObservationName, count: int) -> tuple[float, float]:
     """Choices a second, and the mean number of legal actions."""
-    episodes = Episodes(weeks, NODES, count, Options(observation=observation))
+    episodes = DrasEpisodes(weeks, NODES, count, DrasOptions(observation=observation))
     numbers = np.arange(count) % len(weeks)
     episodes.begin(numbers)
     episodes.follow(numbers)

@@ -24,7 +24,7 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.topology import HopFormula
 from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
 from allocopt.problems.placement.certificates import LeafPrices
-from allocopt.problems.placement.window import Window
+from allocopt.problems.placement.window import PlacementArrays
 from allocopt.solving import Run, StopReason
 from allocopt.solving.base import ask
 from allocopt.solving.budget import Budget
@@ -206,7 +206,7 @@ class IntegerPlacement(BackEndSolver[PlacementProblem, float], PlacementSolver):
         return StopReason.TIME_LIMIT
 
     def tables(self, problem: PlacementProblem) -> float:
-        kinds = Window.of(problem).by_kind()
+        kinds = PlacementArrays.of(problem).by_kind()
         return problem.bound_of(float(kinds.counts @ kinds.alone(lambda: False)))
 
     def prepare(self, problem: PlacementProblem, bound: float, run: Run) -> object:

@@ -10,7 +10,7 @@ from support.knapsacks import value_of
 from support.simulations import assert_lawful
 
 from allocopt.envs.dras.dynamics import CAPABILITY
-from allocopt.envs.dras.task import Observing, Options
+from allocopt.envs.dras.task import DrasOptions, Observing
 from allocopt.problems.knapsack import Reward
 from allocopt.simulator.decisions import Decision, Start
 from allocopt.simulator.rules import Backfill, Mode, Reservations, Rules
@@ -55,9 +55,9 @@ def untrained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {agent: write_agent(folder / f"{agent}.safetensors", agent, "none", 4, JOBS) for agent in AGENT_NAMES}
 
 
-def options_of(agent: str, loaded: Agent) -> Options:
+def options_of(agent: str, loaded: Agent) -> DrasOptions:
     reservations = Reservations.NONE if agent == "decima-pg" else Reservations.KEPT
-    return Options(window=loaded.window, reservations=reservations, reward=CAPABILITY)
+    return DrasOptions(window=loaded.window, reservations=reservations, reward=CAPABILITY)
 
 
 class Instances:

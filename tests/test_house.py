@@ -36,11 +36,11 @@ LAYERS = (
     ("plugins",),
     ("kernels",),
     ("cluster",),
-    ("traces", "workloads"),
+    ("traces",),
     ("problems",),
     ("solving",),
     ("topology", "knapsack", "coallocation", "placement", "model"),
-    ("simulator", "simulation"),
+    ("simulator",),
     ("envs",),
     ("training", "reproduction"),
     ("report",),
@@ -49,7 +49,7 @@ LAYERS = (
     ("cli",),
     ("__main__",),
 )
-"""Parts of `allocopt`, each of which imports those of earlier lines alone, and `simulation` its `simulator`."""
+"""Parts of `allocopt`, each of which imports those of earlier lines alone."""
 HEAVY = ("numba", "torch", "ortools", "pyscipopt", "scipy", "pandas", "networkx", "simanneal")
 FILES = sorted(path for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -120,9 +120,7 @@ def test_parts_of_the_package_import_in_the_order_of_the_layers() -> None:
         (name, target)
         for name, part in part_of.items()
         for target in imports()[name] & part_of.keys()
-        if part != part_of[target]
-        and place[part_of[target]] >= place[part]
-        and (part, part_of[target]) not in (("simulation", "simulator"), ("workloads", "traces"))
+        if part != part_of[target] and place[part_of[target]] >= place[part]
     }
     assert upwards == set()
 
@@ -187,7 +185,7 @@ def test_every_public_name_is_there() -> None:
     assert sorted(package.__all__) == dir(package)
     assert len(package.__all__) <= 30
     assert all(getattr(package, name) is not None for name in package.__all__)
-    for part in ("cluster", "coallocation", "knapsack", "placement", "simulation", "solving", "topology", "workloads"):
+    for part in ("cluster", "coallocation", "knapsack", "placement", "simulator", "solving", "topology", "traces"):
         module = getattr(package, part)
         assert all(getattr(module, name) is not None for name in module.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -43,7 +43,7 @@ class SimulateOptions:
 def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True) -> list[dict[str, Any]]:
     """Simulate a trace on a machine under a scheduling policy."""
     from allocopt.experiments.results import ResultModel
-    from allocopt.experiments.simulations import Simulation
+    from allocopt.experiments.simulations import PreparedSimulation
     from allocopt.files.writing import compact_json
     from allocopt.report.schedule_files import write_energy_csv, write_schedule_csv, write_schedule_swf
     from allocopt.simulator.groups import groupings_named, measure_groups
@@ -56,7 +56,7 @@ def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True)
     if asked.energy_csv is not None and spec.platform is None:
         raise FieldError("energy_csv", "goes with platform, which is not given")
     groupings = groupings_named(asked.by or [])
-    simulation = Simulation.of(spec)
+    simulation = PreparedSimulation.of(spec)
     explanation = None if asked.explain is None else simulation.explanation(asked.explain)
     for remark in simulation.inputs.remarks:
         print(f"allocopt: {remark}", file=sys.stderr)

@@ -19,7 +19,7 @@ from allocopt.cluster.topology import Topology
 from allocopt.errors import AllocoptError, UsageError
 from allocopt.experiments.cells import Cell, Grid, Row, Task, digest
 from allocopt.experiments.engine import Here, run
-from allocopt.experiments.simulations import Simulation, SimulationInputs
+from allocopt.experiments.simulations import PreparedSimulation, SimulationInputs
 from allocopt.experiments.specs import SimulationSpec
 from allocopt.experiments.store import Store
 from allocopt.files.writing import compact_json
@@ -127,7 +127,7 @@ class SimulateTask(Task):
         return {"trace": self.trace, **spec, "options": options_text(self.spec.options), **limits}
 
     def run(self, given: SimulationInputs) -> Row:
-        simulation = Simulation.of(self.spec, given)
+        simulation = PreparedSimulation.of(self.spec, given)
         schedule, runtime_s = simulation.timed()
         # A multicore machine has other names for some policies.
         return {**simulation.row(schedule, measure(schedule), runtime_s), **self.asked(), "status": "done"}

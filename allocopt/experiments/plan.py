@@ -23,7 +23,7 @@ from allocopt.experiments.grids import (
     machine_digest,
     options_text,
 )
-from allocopt.experiments.simulations import Simulation, SimulationInputs
+from allocopt.experiments.simulations import PreparedSimulation, SimulationInputs
 from allocopt.experiments.specs import BackfillName, Seconds, SettingFields, SimulationSpec
 from allocopt.files.faults import bad_file
 from allocopt.files.models import FileModel, Node, Positive, Text, validated
@@ -213,7 +213,7 @@ def _simulations(path: Path, described: _SweepModel) -> _Planned:
                     }
                     specs = [SimulationSpec(**{**values, "seed": seed}) for seed in seeds]
                     # Whatever the seed, what is made is the same.
-                    Simulation.of(specs[0], inputs)
+                    PreparedSimulation.of(specs[0], inputs)
                     tasks += [SimulateTask(inputs.workload.name, one, seconds, iterations) for one in specs]
             yield source, inputs, tasks, [file for *_, file in spec.files()]
 

@@ -24,11 +24,11 @@ from allocopt.simulator.described import Described
 from allocopt.simulator.engine import is_alone
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.explain import Explanation
+from allocopt.simulator.held_nodes import Allocator
 from allocopt.simulator.metrics import Metrics
 from allocopt.simulator.multicore.policies import Action
 from allocopt.simulator.multicore.simulation import MulticoreSchedule, PlacedJobs
 from allocopt.simulator.multicore.state import IDLE, Execution, ExecutionKind, check_jobs
-from allocopt.simulator.placement import Allocator
 from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.rooms import kernels_of
@@ -37,7 +37,7 @@ from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import AnyScheduler, WithExecution, backfilled, get_policy
 from allocopt.simulator.shared.admission import admitted, machine_of
 from allocopt.simulator.shared.room import BySolver, allocation_named
-from allocopt.simulator.shared.state import Allocation
+from allocopt.simulator.shared.state import AllocationRule
 from allocopt.simulator.simulate import as_scheduler, simulate
 from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.budget import Budget
@@ -149,18 +149,18 @@ class SimulationInputs:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Simulation:
+class PreparedSimulation:
     """A simulation that is ready to run, once."""
 
     inputs: SimulationInputs
     policy: AnyScheduler | Action  # A scheduler, or the pair of selections of a multicore machine
     rules: Rules
     seed: int
-    allocator: Allocator | Allocation | BySolver | None = None  # Without one jobs get the first idle nodes
+    allocator: Allocator | AllocationRule | BySolver | None = None  # Without one jobs get the first idle nodes
     execution: ExecutionModel | Execution | None = None  # Without one they run at speed 1
 
     @classmethod
-    def of(cls, spec: SimulationSpec, inputs: SimulationInputs | None = None) -> "Simulation":
+    def of(cls, spec: SimulationSpec, inputs: SimulationInputs | None = None) -> "PreparedSimulation":
         """Make a simulation; files are read unless ``inputs`` has been read of a specification that names the same."""
         if spec.machine_kind == "multicore":
             if spec.options:
@@ -184,7 +184,7 @@ class Simulation:
             shared = QuotaExecution(profiled_jobs(workload, inputs.executables))
         elif isinstance(scheduler, WithExecution):
             shared = scheduler.execution(workload)
-        allocator: Allocator | Allocation | BySolver | None = None
+        allocator: Allocator | AllocationRule | BySolver | None = None
         if isinstance(platform, Cluster):
             if spec.strategy is not None:
                 raise FieldError("strategy", "is for solvers that choose whole nodes of one tree")

@@ -24,7 +24,7 @@ from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.present import KERNELS as KERNELS_OF_PASS
 from allocopt.simulator.shared.present import RunningJob, state_after_pass
 from allocopt.simulator.shared.room import places_of
-from allocopt.simulator.shared.state import Allocation as Rule
+from allocopt.simulator.shared.state import AllocationRule as Rule
 from allocopt.simulator.shared.state import Shared, SharedMachine, SharedRules
 from allocopt.solving.result import Result
 from allocopt.solving.solve import prepare, solve
@@ -36,7 +36,7 @@ _EASY = SharedRules(Rule.LOWEST_SWITCH, Backfill.EASY)
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class PlannedWindow:
     """Jobs whose nodes are chosen together, as a problem, and its solution by the rule ``lowest-switch``."""
 
     problem: WindowProblem
@@ -53,7 +53,7 @@ class Window:
         used: BoolArray,
         greedy: Sequence[Mapping[int, int]],
         name: str,
-    ) -> "Window":
+    ) -> "PlannedWindow":
         """Return the window of some jobs; ``greedy`` holds the tasks of each by node, the rest as in `window_problem`.
 
         Raises `InvalidProblemError` or `InvalidSolutionError` if the problem or the greedy solution is invalid.
@@ -106,7 +106,7 @@ class Plan:
         Why other waiting jobs were not looked at, by id.
     """
 
-    window: Window | None
+    window: PlannedWindow | None
     starting: tuple[str, ...]
     order: tuple[str, ...]
     left: Mapping[str, str] = field(default_factory=dict)
@@ -173,7 +173,7 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed")
             _take(request, free, places)
             used[list(places)] = True
     starting = tuple(order[at] for at in begun)
-    window = Window.of(cluster, chosen, free, used, greedy, name) if chosen else None
+    window = PlannedWindow.of(cluster, chosen, free, used, greedy, name) if chosen else None
     return Plan(window, starting, order, queue.left)
 
 
@@ -211,7 +211,7 @@ class _Queue(NamedTuple):
         return queue
 
 
-def started_alone(look: Look, job: SlurmJob, gone: Sequence[SlurmJob] = ()) -> Window | None:
+def started_alone(look: Look, job: SlurmJob, gone: Sequence[SlurmJob] = ()) -> PlannedWindow | None:
     """Return the choice that Slurm had when it started a job: its nodes, and all that no other job held then.
 
     Returns None if the job is not understood or has one node only, or if it is not known what was idle.
@@ -245,7 +245,7 @@ def started_alone(look: Look, job: SlurmJob, gone: Sequence[SlurmJob] = ()) -> W
         masks[:, held] = True
         asked = request._replace(least_nodes=len(held), most_nodes=len(held), masks=masks)
         tasks = _spread(asked, free, held)
-        return Window.of(look.cluster, {job.id: asked}, free, used, [tasks], f"job {job.id}")
+        return PlannedWindow.of(look.cluster, {job.id: asked}, free, used, [tasks], f"job {job.id}")
     except AllocoptError:
         return None
 

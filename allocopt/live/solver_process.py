@@ -13,7 +13,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from allocopt.errors import AllocoptError
-from allocopt.live.plan import Window, make_plans_ready
+from allocopt.live.plan import PlannedWindow, make_plans_ready
 from allocopt.problems.instances import shipped_problems
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
@@ -63,7 +63,7 @@ class SolverProcess:
         """End the process."""
         self._end()
 
-    def answer(self, window: Window, solver: str | None = None) -> tuple[Result, str]:
+    def answer(self, window: PlannedWindow, solver: str | None = None) -> tuple[Result, str]:
         """Return the verified answer, never worse than the greedy one, and why it is that, where there was no other."""
         began = time.perf_counter()
         fault = self._unready()

@@ -12,7 +12,7 @@ from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidProblemError
 from allocopt.problems.placement.problem import NodeTasks, PlacementProblem, Placements
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
-from allocopt.problems.topology.placement import Placement, level_index, segment_sizes
+from allocopt.problems.topology.side_constraints import SideConstraints, level_index, segment_sizes
 
 WindowProblem = TopologyProblem | PlacementProblem
 WindowSolution = Allocation | Placements
@@ -37,7 +37,7 @@ def window_problem(
     used: BoolArray,
     name: str,
     hop_cost: float = 1000.0,
-    placements: Mapping[str, Placement] = MappingProxyType({}),
+    placements: Mapping[str, SideConstraints] = MappingProxyType({}),
 ) -> WindowProblem:
     """Return the problem of which nodes some jobs get.
 
@@ -78,7 +78,7 @@ def window_problem(
     return PlacementProblem.of(cluster, placed, free, used, hop_cost, name)
 
 
-def _placed(request: ClusterRequest, placement: Placement, topology: Topology, place: str) -> ClusterRequest:
+def _placed(request: ClusterRequest, placement: SideConstraints, topology: Topology, place: str) -> ClusterRequest:
     """Return a request that also keeps the rules of a placement."""
     # Whether the size of segments divides the number of nodes is for the problem to check: a job may get more or fewer.
     placement.check(place, topology, 0)

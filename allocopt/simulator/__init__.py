@@ -1,1 +1,43 @@
-"""The cluster simulator: jobs of a workload, a platform, and a scheduler that decides which job starts when."""
+"""The simulator: rules, queue orders, schedulers, allocators, execution models, measures."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from allocopt.simulator.decisions import PlaceGuest, Reserve, SetQuota, Start, Wait
+    from allocopt.simulator.execution import ExecutionModel, HopSlowdown
+    from allocopt.simulator.held_nodes import Allocator, Share
+    from allocopt.simulator.metrics import Metrics
+    from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueKeys, QueueOrder, Rules
+    from allocopt.simulator.schedule import Schedule
+    from allocopt.simulator.scheduler import ListScheduler, Scheduler
+    from allocopt.simulator.view import View
+    from allocopt.simulator.what_if import WhatIf
+    from allocopt.simulator.window import OptimizationScheduler
+
+# Modules of the public names.
+_HOMES = {
+    "decisions": ["PlaceGuest", "Reserve", "SetQuota", "Start", "Wait"],
+    "execution": ["ExecutionModel", "HopSlowdown"],
+    "held_nodes": ["Allocator", "Share"],
+    "metrics": ["Metrics"],
+    "rules": ["Backfill", "EventOrder", "OrderKind", "QueueKeys", "QueueOrder", "Rules"],
+    "schedule": ["Schedule"],
+    "scheduler": ["ListScheduler", "Scheduler"],
+    "view": ["View"],
+    "what_if": ["WhatIf"],
+    "window": ["OptimizationScheduler"],
+}
+__all__ = [
+    "Allocator", "Backfill", "EventOrder", "ExecutionModel", "HopSlowdown", "ListScheduler", "Metrics",
+    "OptimizationScheduler", "OrderKind", "PlaceGuest", "QueueKeys", "QueueOrder", "Reserve", "Rules", "Schedule",
+    "Scheduler", "SetQuota", "Share", "Start", "View", "Wait", "WhatIf",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its module."""
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is None:
+        raise AttributeError(f"module 'allocopt.simulator' has no attribute {name!r}")
+    return getattr(import_module(f"allocopt.simulator.{home}"), name)

@@ -9,7 +9,7 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import HopFormula, Topology, hop_costs
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.simulator.placement import Guest, Share
+from allocopt.simulator.held_nodes import Guest, Share
 
 
 class Placed(Protocol):

@@ -24,7 +24,7 @@ from allocopt.files.models import VERSION, FileModel, check_header, validated
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.simulator.execution import Change
-from allocopt.simulator.placement import Allocator, BreadthFirst, DepthFirst, Share
+from allocopt.simulator.held_nodes import Allocator, BreadthFirst, DepthFirst, Share
 
 
 class _Named(IntEnum):

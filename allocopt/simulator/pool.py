@@ -12,11 +12,11 @@ from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidProblemError, InvalidSolutionError, UsageError
 from allocopt.interruption import run_in_slices
 from allocopt.problems.topology import Job
+from allocopt.simulator.held_nodes import Allocator, DepthFirst, Guests, HeldNodes, Share
 from allocopt.simulator.kernels.backfilling import list_pass, next_backfillable, run, shadow_of, start_waiting
 from allocopt.simulator.kernels.conservative import conservative_pass, run_conservative
 from allocopt.simulator.kernels.events import advance, change_speed
 from allocopt.simulator.kernels.queue import tidy_queue
-from allocopt.simulator.placement import Allocator, DepthFirst, Guests, Placement, Share
 from allocopt.simulator.posed import WholeNodes
 from allocopt.simulator.rules import Backfill, QueueKeys, Rules
 from allocopt.simulator.schedule import HOP_COST, Schedule
@@ -87,7 +87,7 @@ class Pool:
         self.rng = np.random.default_rng(0) if rng is None else rng
         self.state, self.platform, self.request = state, platform, read_only(state.request)
         self._ids = np.arange(len(state.request)) if ids is None else ids
-        self.placement = None if allocator is None else Placement(platform, self._ids)
+        self.placement = None if allocator is None else HeldNodes(platform, self._ids)
         self.guests = Guests(state, self._ids) if allocator is None else None
         self._allocator = allocator
         self._run, self._pass = BUILT_IN.get(Backfill(state.rules["backfill"][0]), (run, list_pass))
@@ -191,7 +191,7 @@ class Pool:
             if state.jobs["expected_end"][job] > shadow:  # NaN, and thus False, unless it was started
                 left -= state.request[job]
 
-    def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST) -> WholeNodes:
+    def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST, *, overtaking: bool = False) -> WholeNodes:
         """Pose the choice of nodes for the first of some waiting jobs, up to one that does not fit; see `View.window`.
 
         Raises `UsageError` unless jobs get whole nodes of a topology.
@@ -202,13 +202,18 @@ class Pool:
         if self.platform.is_shared or len(self.platform.resources) > 1:
             raise UsageError("a window of jobs gets whole nodes, on this platform jobs share them")
         fit = np.cumsum(asked) <= self.free[0]
+        if overtaking:
+            left = int(self.free[0])
+            for at, nodes in enumerate(asked.tolist()):
+                fit[at] = nodes <= left
+                left -= nodes if fit[at] else 0
         named = {
             int(job): Job(str(self._ids[job]), int(nodes)) for job, nodes in zip(jobs[fit], asked[fit], strict=True)
         }
         return WholeNodes.of(topology, self.idle_nodes, named, name, hop_cost)
 
     def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
-        """Start a job, on the nodes given if any; return False if it does not wait or fit. The tasks are not looked at.
+        """Start a job, on the nodes given if any; return False if it does not wait or fit. It takes no tasks.
 
         Raises `InvalidSolutionError` if the nodes are not what it asks for, or are not free.
         """

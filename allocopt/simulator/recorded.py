@@ -12,7 +12,7 @@ from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import hop_costs
 from allocopt.problems.topology import Job, TopologyProblem
-from allocopt.problems.topology.placement import Placement
+from allocopt.problems.topology.side_constraints import SideConstraints
 from allocopt.simulator.schedule import HOP_COST, Schedule
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.result import Status
@@ -175,7 +175,7 @@ class Record:
         for jobs, free in windows:
             held = [self._held(job) for job in jobs]
             most = [self.cluster.most_groups(len(nodes)) for nodes in held]
-            rules = [Placement(within=groups.index(1) + 1) if 1 in groups else None for groups in most]
+            rules = [SideConstraints(within=groups.index(1) + 1) if 1 in groups else None for groups in most]
             broken = (rule and rule.broken_rule(tree, nodes) for rule, nodes in zip(rules, held, strict=True))
             if not free[np.concatenate(held)].all() or any(broken):
                 continue

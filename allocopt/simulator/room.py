@@ -7,7 +7,7 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
-from allocopt.simulator.placement import Guests, Share
+from allocopt.simulator.held_nodes import Guests, Share
 from allocopt.simulator.posed import PosedWindow
 from allocopt.simulator.schedule import HOP_COST, Schedule
 from allocopt.simulator.state import Events, State
@@ -97,13 +97,13 @@ class Room(Protocol):
     def backfillable(self, heads: Sequence[int]) -> Iterator[int]:
         """Yield waiting jobs that may start now without delaying the heads; see `View.backfillable`."""
 
-    def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST) -> PosedWindow:
+    def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST, *, overtaking: bool = False) -> PosedWindow:
         """Pose the choice of nodes for those of some waiting jobs that fit together; see `View.window`."""
 
     def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
         """Start a job, on the nodes and with the tasks given if any; return False if it does not wait, or has no room.
 
-        Only a cluster looks at the tasks. Raises `InvalidSolutionError` if the nodes are not what the job asks for, or
+        Only a cluster takes tasks. Raises `InvalidSolutionError` if the nodes are not what the job asks for, or
         are not free.
         """
 

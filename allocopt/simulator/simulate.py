@@ -10,8 +10,8 @@ from allocopt.errors import UsageError
 from allocopt.kernels.ready import make_ready
 from allocopt.simulator.engine import Observer, Simulation, is_alone
 from allocopt.simulator.execution import ExecutionModel
+from allocopt.simulator.held_nodes import Allocator
 from allocopt.simulator.multicore.policies import ACTION_NAMES, Action
-from allocopt.simulator.placement import Allocator
 from allocopt.simulator.rooms import Size, kernels_of
 from allocopt.simulator.rules import QueueOrder, Rules
 from allocopt.simulator.schedule import ClusterSchedule, Schedule
@@ -25,7 +25,7 @@ from allocopt.simulator.scheduler import (
     name_of,
 )
 from allocopt.simulator.shared.room import BySolver
-from allocopt.simulator.shared.state import Allocation
+from allocopt.simulator.shared.state import AllocationRule
 from allocopt.traces.workload import Workload
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def simulate(
     rules: Rules | None = None,
     seed: int = 0,
     *,
-    allocator: Allocation | BySolver | str | None = None,
+    allocator: AllocationRule | BySolver | str | None = None,
     execution: ExecutionModel | None = None,
     observer: Observer | None = None,
 ) -> ClusterSchedule: ...
@@ -85,7 +85,7 @@ def simulate(
     seed: int = 0,
     *,
     demands: Mapping[str, IntArray] | None = None,
-    allocator: Allocator | Allocation | BySolver | str | None = None,
+    allocator: Allocator | AllocationRule | BySolver | str | None = None,
     execution: "ExecutionModel | Execution | None" = None,
     observer: Observer | None = None,
 ) -> Schedule:
@@ -108,8 +108,8 @@ def simulate(
         Units that jobs ask for of the platform's resources but the first, by name, in the order of the workload.
     allocator
         Who chooses the nodes, where the platform has nodes; None for the first ones that are free. On a cluster an
-        `Allocation` or its name: ``first``, ``best-fit``, ``least-loaded``, ``lowest-switch``; or a solver of placement
-        problems or its name.
+        `AllocationRule` or its name: ``first``, ``best-fit``, ``least-loaded``, ``lowest-switch``; or a solver of
+        placement problems or its name.
     execution
         How fast jobs run; None for the model that goes with the scheduler (see `WithExecution`), else for speed 1, on
         multicore machines for contention.

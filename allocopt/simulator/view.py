@@ -7,7 +7,7 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray, read_only
 from allocopt.simulator.execution import ExecutionModel
-from allocopt.simulator.placement import Guest
+from allocopt.simulator.held_nodes import Guest
 from allocopt.simulator.posed import PosedWindow
 from allocopt.simulator.room import PoolRoom, Room
 from allocopt.simulator.schedule import HOP_COST
@@ -142,16 +142,16 @@ class View:
         self._check(*heads)
         return self._room.backfillable(heads)
 
-    def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST) -> PosedWindow:
+    def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST, *, overtaking: bool = False) -> PosedWindow:
         """Pose the choice of nodes for those of some waiting jobs, by priority, that fit together.
 
         These are the first ones of each partition, up to one that does not fit; a machine without partitions is one
-        partition. Raises `UsageError` unless the machine is a cluster, or whole nodes of a
-        topology.
+        partition. If jobs may be overtaken, one that does not fit is left out, and later ones may follow. Raises
+        `UsageError` unless the machine is a cluster, or whole nodes of a topology.
         """
         jobs = np.asarray(jobs, dtype=np.int64)
         self._check(int(jobs.min(initial=0)), int(jobs.max(initial=0)))
-        return self._room.window(jobs, name, hop_cost)
+        return self._room.window(jobs, name, hop_cost, overtaking=overtaking)
 
     @property
     def as_pool(self) -> PoolRoom:

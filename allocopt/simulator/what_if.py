@@ -15,8 +15,8 @@ from allocopt.problems.base import Strategy
 from allocopt.simulator.described import Described
 from allocopt.simulator.engine import is_alone
 from allocopt.simulator.execution import HopSlowdown
+from allocopt.simulator.held_nodes import DepthFirst
 from allocopt.simulator.metrics import Metrics, measure
-from allocopt.simulator.placement import DepthFirst
 from allocopt.simulator.recorded import RECORDED, Record
 from allocopt.simulator.rooms import kernels_of
 from allocopt.simulator.rules import Rules

@@ -23,7 +23,7 @@ from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.problems.windows import WindowProblem, WindowSolution
 from allocopt.simulator.decisions import Decision, Start, Wait
 from allocopt.simulator.engine import Simulation
-from allocopt.simulator.placement import Share
+from allocopt.simulator.held_nodes import Share
 from allocopt.simulator.posed import PosedWindow, WholeNodes
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import HOP_COST
@@ -198,6 +198,7 @@ class WindowScheduler:
     time_limit: float | None = None
     iterations: int | None = None
     seed: int = 0
+    overtakes: bool = False  # whether jobs may start before one ahead of them that does not fit
     # For each window with a problem, of all simulations so far: why it was allocated without a search, or None.
     log: list[str | None] = field(init=False, repr=False, compare=False, default_factory=list)
     _solvers: Mapping[str, Solver] = field(init=False, repr=False, compare=False)  # by kind of problem
@@ -229,7 +230,8 @@ class WindowScheduler:
             if len(view.queue):
                 yield Wait(due)
             return
-        window = view.window(_by_periods(self.period_s, view), f"window at {due:g} s")
+        jobs, name = _by_periods(self.period_s, view), f"window at {due:g} s"
+        window = view.window(jobs, name, overtaking=self.overtakes)
         yield from window.starts(None if window.problem is None else self._allocate(due, window, window.problem))
 
     def remarks(self) -> list[str]:

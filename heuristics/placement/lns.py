@@ -25,7 +25,7 @@ from allocopt.problems.placement.prices import PRICE_KERNELS, bound_by_prices
 from allocopt.problems.placement.window import (
     BOUND_KERNELS,
     WINDOW,
-    Window,
+    PlacementArrays,
     cheapest_counts,
     cheapest_room,
     count_nodes,
@@ -98,7 +98,7 @@ def _copy_places(source: IntMatrix, target: IntMatrix, first: int, count: int) -
 
 
 @helper()
-def _hold(w: Window, s: _Search, job: int, sign: int) -> None:
+def _hold(w: PlacementArrays, s: _Search, job: int, sign: int) -> None:
     """Take what a job holds (sign 1), or give it back (sign -1)."""
     asked = w.jobs[job]
     for place in range(asked.first, asked.first + s.used[job]):
@@ -127,7 +127,7 @@ def _hold(w: Window, s: _Search, job: int, sign: int) -> None:
 
 
 @inlined
-def _touch(w: Window, s: _Search, job: int) -> None:
+def _touch(w: PlacementArrays, s: _Search, job: int) -> None:
     """Note what a job has before a step changes it."""
     if s.stamp[job] == s.numbers[STEP]:
         return
@@ -139,7 +139,7 @@ def _touch(w: Window, s: _Search, job: int) -> None:
 
 
 @helper()
-def _cost(w: Window, s: _Search, job: int, used: int) -> float:
+def _cost(w: PlacementArrays, s: _Search, job: int, used: int) -> float:
     """Cost of a job on the nodes that stand in its places; none leaves it out."""
     if used == 0:
         return w.left_out_cost
@@ -156,7 +156,7 @@ def _cost(w: Window, s: _Search, job: int, used: int) -> float:
 
 
 @helper()
-def _settle(w: Window, s: _Search, job: int, used: int) -> None:
+def _settle(w: PlacementArrays, s: _Search, job: int, used: int) -> None:
     """Let a job hold the nodes that stand in its places."""
     s.used[job] = used
     _hold(w, s, job, 1)
@@ -166,7 +166,7 @@ def _settle(w: Window, s: _Search, job: int, used: int) -> None:
 
 
 @helper()
-def _remove(w: Window, s: _Search, job: int) -> None:
+def _remove(w: PlacementArrays, s: _Search, job: int) -> None:
     """Remove a job and queue it."""
     _touch(w, s, job)
     _hold(w, s, job, -1)
@@ -176,7 +176,7 @@ def _remove(w: Window, s: _Search, job: int) -> None:
 
 
 @inlined
-def _fit(w: Window, s: _Search, job: int, node: int, tasks: int) -> float:
+def _fit(w: PlacementArrays, s: _Search, job: int, node: int, tasks: int) -> float:
     """Return how badly a job fills what is left of a node: its free rest relative to the job; random by a third."""
     needed = w.per_node[job, 0] + tasks * w.per_task[job, 0]
     rest = float(s.room[node, 0] - needed) / (1.0 + needed)
@@ -186,7 +186,7 @@ def _fit(w: Window, s: _Search, job: int, node: int, tasks: int) -> float:
 
 
 @helper()
-def _limit_groups(w: Window, s: _Search, job: int) -> None:
+def _limit_groups(w: PlacementArrays, s: _Search, job: int) -> None:
     """Leave room only in those groups with most of it of which a job may span several."""
     for level in range(w.groups.shape[0]):
         most = w.most_groups[job, level]
@@ -208,7 +208,7 @@ def _limit_groups(w: Window, s: _Search, job: int) -> None:
 
 
 @helper()
-def _pick(w: Window, s: _Search, job: int, size: int, share: int) -> int:
+def _pick(w: PlacementArrays, s: _Search, job: int, size: int, share: int) -> int:
     """Choose so many nodes as each leaf gives, of those with room for a share of the tasks; return how many.
 
     Without a share they are the roomiest, of which each takes what it can.
@@ -235,7 +235,7 @@ def _pick(w: Window, s: _Search, job: int, size: int, share: int) -> int:
 
 
 @helper()
-def _pick_roomiest(w: Window, s: _Search, job: int) -> int:
+def _pick_roomiest(w: PlacementArrays, s: _Search, job: int) -> int:
     """Choose the nodes with most room, of which each takes what it can; return how many, 0 if they are too few."""
     asked, used, left = w.jobs[job], 0, w.jobs[job].tasks
     while used < asked.most and (left > 0 or used < asked.least):
@@ -255,7 +255,7 @@ def _pick_roomiest(w: Window, s: _Search, job: int) -> int:
 
 
 @helper(allocates=True)
-def _find(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -> int:
+def _find(w: PlacementArrays, s: _Search, job: int, room: IntMatrix, users: IntArray) -> int:
     """Write the cheapest nodes with room for a job under the prices of the leaves; return how many, 0 for none."""
     asked, least_cost, size_found, mask_found, group_found, share_found = w.jobs[job], np.inf, 0, 0, 0, 0
     for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
@@ -302,7 +302,7 @@ def _find(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -> 
 
 
 @helper(allocates=True)
-def _insert(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -> None:
+def _insert(w: PlacementArrays, s: _Search, job: int, room: IntMatrix, users: IntArray) -> None:
     """Insert a job at the least hop cost where a table has room; jobs on one node in its way are removed and queued."""
     _touch(w, s, job)
     used, first = _find(w, s, job, room, users), w.jobs[job].first
@@ -316,7 +316,7 @@ def _insert(w: Window, s: _Search, job: int, room: IntMatrix, users: IntArray) -
 
 
 @helper(allocates=True)
-def _insert_queued(w: Window, s: _Search, ejecting: int) -> None:
+def _insert_queued(w: PlacementArrays, s: _Search, ejecting: int) -> None:
     """Insert the queued jobs: the first so many one after the other, those then in the way by falling tasks."""
     # Where jobs are left out, one of the first may come last: without it there may be room for several.
     last, is_full = -1, s.totals[TOTAL] - ejecting * w.left_out_cost >= w.left_out_cost
@@ -366,7 +366,7 @@ def _begin_step(s: _Search) -> None:
 
 
 @helper()
-def _queue_some(w: Window, s: _Search, most_removed: int) -> None:
+def _queue_some(w: PlacementArrays, s: _Search, most_removed: int) -> None:
     """Remove some jobs on several nodes, most of them near each other, and queue them, and jobs that are left out."""
     anchor, some_left_out = below(s.words, s.users.size), s.totals[TOTAL] >= w.left_out_cost
     for number in range((1 + below(s.words, most_removed)) if s.wide.size > 0 else 0):
@@ -397,7 +397,7 @@ def _queue_some(w: Window, s: _Search, most_removed: int) -> None:
 
 
 @kernel(boolean(WINDOW, SEARCH, boolean), allocates=True)
-def _begin_search(w: Window, s: _Search, is_given: bool) -> bool:
+def _begin_search(w: PlacementArrays, s: _Search, is_given: bool) -> bool:
     """Place the jobs as ``best`` says, or all from the largest to the smallest; return True."""
     _begin_step(s)
     s.totals[TOTAL] = 0.0
@@ -424,7 +424,7 @@ def _begin_search(w: Window, s: _Search, is_given: bool) -> bool:
 
 @kernel(float64(WINDOW, SEARCH, int64, float64, float64, float64, int64), allocates=True)
 def _search_placements(
-    w: Window, s: _Search, steps: int, temperature: float, factor: float, price: float, most_removed: int
+    w: PlacementArrays, s: _Search, steps: int, temperature: float, factor: float, price: float, most_removed: int
 ) -> float:
     """Take so many steps, after each of which the temperature falls by a factor; return it."""
     for _ in range(steps):
@@ -486,7 +486,7 @@ class Lns(PlacementSolver):
     def search(self, problem: PlacementProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         if run.clock.expired():
             return StopReason.TIME_LIMIT
-        window = Window.of(problem)
+        window = PlacementArrays.of(problem)
         kinds = window.by_kind()
         of_kind = kinds.alone(run.clock.expired)
         alone = of_kind[kinds.of_job]
@@ -527,7 +527,9 @@ class Lns(PlacementSolver):
         finally:
             _offer(window, state, run)
 
-    def _cool(self, window: Window, state: _Search, run: Run, budget: Budget, bounded: BoundByPrices) -> StopReason:
+    def _cool(
+        self, window: PlacementArrays, state: _Search, run: Run, budget: Budget, bounded: BoundByPrices
+    ) -> StopReason:
         done, step_s, length, idle = 0, SLICE_S, SHORTEST, 0
         _offer(window, state, run)
         while idle < PATIENCE or budget.iterations is not None:
@@ -564,7 +566,7 @@ class Lns(PlacementSolver):
         return StopReason.COMPLETED
 
 
-def _offer(window: Window, state: _Search, run: Run) -> None:
+def _offer(window: PlacementArrays, state: _Search, run: Run) -> None:
     run.offer(placements_of(window.jobs["first"], state.best_used, state.best))
 
 

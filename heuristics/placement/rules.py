@@ -10,13 +10,13 @@ from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import kernel
 from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
 from allocopt.problems.placement.certificates import LeafPrices
-from allocopt.problems.placement.window import BOUND_KERNELS, Window
+from allocopt.problems.placement.window import BOUND_KERNELS, PlacementArrays
 from allocopt.simulator.rules import QueueKeys
 from allocopt.simulator.shared.allocation import amounts_held, choose
 from allocopt.simulator.shared.state import (
     NOW,
     SHARED,
-    Allocation,
+    AllocationRule,
     Shared,
     SharedJobs,
     SharedMachine,
@@ -54,7 +54,7 @@ def _place_in_turn(s: Shared, jobs: int) -> bool:
 class _Rule(PlacementSolver):
     """Place the jobs in their order by a rule of the simulator; who finds no room is left out."""
 
-    allocation: ClassVar[Allocation]
+    allocation: ClassVar[AllocationRule]
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset({Promise.BOUND}), "any")
 
     def kernels(self, problem: PlacementProblem) -> Iterable[Callable[..., Any]]:
@@ -75,7 +75,7 @@ class _Rule(PlacementSolver):
         run.offer(placements_of(state.jobs["first"], state.jobs["n_nodes"], state.held))
         if run.clock.expired():
             return StopReason.TIME_LIMIT
-        kinds = Window.of(problem).by_kind()
+        kinds = PlacementArrays.of(problem).by_kind()
         alone = kinds.alone(run.clock.expired)
         run.prove(problem.bound_of(float(kinds.counts @ alone)), LeafPrices())
         return StopReason.COMPLETED
@@ -92,18 +92,18 @@ class FirstFit(_Rule):
     """The first nodes by number that have room."""
 
     name: ClassVar[str] = "first-fit"
-    allocation = Allocation.FIRST_FIT
+    allocation = AllocationRule.FIRST_FIT
 
 
 class BestFit(_Rule):
     """The nodes with room that have the fewest free cores."""
 
     name: ClassVar[str] = "best-fit"
-    allocation = Allocation.BEST_FIT
+    allocation = AllocationRule.BEST_FIT
 
 
 class ConsTres(_Rule):
     """What Slurm's select/cons_tres does by default with topology/tree: the lowest switch, the fewest free cores."""
 
     name: ClassVar[str] = "cons-tres"
-    allocation = Allocation.LOWEST_SWITCH
+    allocation = AllocationRule.LOWEST_SWITCH

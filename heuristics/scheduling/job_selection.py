@@ -11,7 +11,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from allocopt.envs.cush.task import Episodes, Options
+from allocopt.envs.cush.task import CushEpisodes, CushOptions
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder
@@ -52,13 +52,13 @@ def baseline_episodes(
     policy: str,
     seed: int = 0,
     backfill: Backfill | None = None,
-    options: Options | None = None,
-) -> Iterator[Episodes]:
+    options: CushOptions | None = None,
+) -> Iterator[CushEpisodes]:
     """Schedule job sets by one of `RULES` and one of `POLICIES`, and yield the episodes at the end of each.
 
     Backfilling is the rule's own, and options are the paper's, unless they are given.
     """
-    episodes, rng = Episodes(jobsets, machine, options=options), np.random.default_rng(seed)
+    episodes, rng = CushEpisodes(jobsets, machine, options=options), np.random.default_rng(seed)
     if backfill is None:
         backfill = Backfill.EASY if rule == "fcfs" else Backfill.FIRST_FIT
     for number, jobs in enumerate(jobsets):
@@ -78,7 +78,7 @@ def run_baseline(
     seed: int = 0,
     backfill: Backfill | None = None,
 ) -> dict[str, FloatArray]:
-    """Return the `Episodes.metrics` of `baseline_episodes`, a value for each job set."""
+    """Return the `CushEpisodes.metrics` of `baseline_episodes`, a value for each job set."""
     episodes = baseline_episodes(jobsets, machine, rule, policy, seed, backfill)
     rows = [one.metrics() for one in episodes]
     return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}

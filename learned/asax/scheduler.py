@@ -28,7 +28,7 @@ from allocopt.files.models import check_header
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.simulator.decisions import PlaceGuest, SetQuota, Start
-from allocopt.simulator.quota.execution import Allocation, Progress, QuotaView
+from allocopt.simulator.quota.execution import Progress, QuotaView, SharedCores
 from allocopt.simulator.quota.scheduler import QuotaScheduler
 from learned.asax.trees import Experts, State
 
@@ -296,14 +296,14 @@ class AsaxScheduler(QuotaScheduler):
                 self._shared[one.number] = decision
                 yield PlaceGuest(job, one.number, decision.percent)
 
-    def ended(self, view: QuotaView, allocation: Allocation) -> None:
+    def ended(self, view: QuotaView, allocation: SharedCores) -> None:
         self._offers.pop(allocation.number, None)
         decision = self._shared.pop(allocation.number, None)
         if decision is not None:
             host = allocation.host
             self.asax.learn(decision, self._loss(view.now - host.start_s, host))
 
-    def _offer(self, view: QuotaView, allocation: Allocation) -> Decision:
+    def _offer(self, view: QuotaView, allocation: SharedCores) -> Decision:
         state, application = _state_of(view.now, allocation), allocation.host.queued.application
         leaves = self.asax.experts.leaves(state)
         known = self._offers.get(allocation.number)
@@ -324,13 +324,13 @@ def _asked(view: QuotaView, number: int) -> tuple[int, float, float]:
     return job.cores, job.peak_memory() * job.cores, job.mean("cpu") * job.cores
 
 
-def _fulfils(host: Allocation, decision: Decision, cores: int, memory: float, busy: float) -> bool:
+def _fulfils(host: SharedCores, decision: Decision, cores: int, memory: float, busy: float) -> bool:
     # Whether a host has what a job asks for (3.2); quotas are shares, so that its idle cores count beyond them.
     usable = max(decision.percent / 100 * host.cores, host.idle_cores())
     return cores <= host.cores and memory <= host.free_memory() + ROUNDING and busy <= usable + ROUNDING
 
 
-def _state_of(now: float, allocation: Allocation) -> State:
+def _state_of(now: float, allocation: SharedCores) -> State:
     host = allocation.host
     return State(host.stage.cpu, host.stage.memory, host.stage.kind, host.interval(now), host.happiness(now))
 

@@ -16,7 +16,7 @@ from torch import nn
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from allocopt.envs.cush.task import Episodes, Options
+from allocopt.envs.cush.task import CushEpisodes, CushOptions
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
 from learned.cush.policies import JOBS, LEARNED, POLICIES, SIDE, Agent, JobSelector, PolicySelector, Validator, parts_of
@@ -213,9 +213,15 @@ class Simulations(Stateful):
     state = ("_rng",)
 
     def __init__(
-        self, jobsets: Sequence[JobSet], machine: Machine, groups: int, simulations: int, options: Options, seed: int
+        self,
+        jobsets: Sequence[JobSet],
+        machine: Machine,
+        groups: int,
+        simulations: int,
+        options: CushOptions,
+        seed: int,
     ) -> None:
-        self.episodes = Episodes(jobsets, machine, groups * simulations, options)
+        self.episodes = CushEpisodes(jobsets, machine, groups * simulations, options)
         self.groups = np.repeat(np.arange(groups), simulations)
         self._n_groups = groups
         self._rng = np.random.default_rng((seed, 1))

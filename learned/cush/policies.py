@@ -13,7 +13,7 @@ import numpy as np
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.cush.dynamics import FIRST_TRAIT
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from allocopt.envs.cush.task import N_NUMBERS, DynamicTypes, Episodes, Options
+from allocopt.envs.cush.task import N_NUMBERS, CushEpisodes, CushOptions, DynamicTypes
 from allocopt.errors import UsageError
 from allocopt.simulator.decisions import Decision, Start, Wait
 from allocopt.simulator.locality import Policy, WorkloadType
@@ -94,7 +94,7 @@ class Agent:
     jobs: JobSelector
     policies: PolicySelector
 
-    def choose(self, episodes: Episodes, over: BoolArray, uniform: FloatArray | None = None) -> _Choice:
+    def choose(self, episodes: CushEpisodes, over: BoolArray, uniform: FloatArray | None = None) -> _Choice:
         """Choose in all episodes: the best, or by random numbers within 0 .. 1, shape ``(2, E)``."""
         observations, legal = episodes.observe()
         legal = _idling_forbidden(legal, episodes.running)
@@ -108,7 +108,7 @@ class Agent:
         jobs = episodes.jobs()[places]
         return _Choice(observations, legal, slots, policies, starting, jobs, how, *told)
 
-    def run(self, episodes: Episodes, types: DynamicTypes | None = None) -> None:
+    def run(self, episodes: CushEpisodes, types: DynamicTypes | None = None) -> None:
         """Play by the best choices an episode of every job set to its end, or the one that types have begun."""
         if types is None:
             episodes.begin(np.arange(len(episodes.jobsets)))
@@ -133,9 +133,9 @@ def _idling_forbidden(legal: BoolArray, running: IntArray) -> BoolArray:
 class Validator:
     """Judges both selectors on job sets that they were not trained on; every worker plays every P-th of them."""
 
-    def __init__(self, jobsets: Sequence[JobSet], machine: Machine, options: Options, workers: Workers) -> None:
+    def __init__(self, jobsets: Sequence[JobSet], machine: Machine, options: CushOptions, workers: Workers) -> None:
         own = jobsets[workers.rank :: workers.count]
-        self._episodes = Episodes(own, machine, len(own), options) if own else None
+        self._episodes = CushEpisodes(own, machine, len(own), options) if own else None
 
     def measures(self, agent: Agent, workers: Workers) -> dict[str, float]:
         """Return means over the job sets: NTAT, the ``score``, those of `MEANS`, and the share of better policies."""
@@ -203,7 +203,7 @@ class Kinds:
 class _Simulation(NamedTuple):
     # As an agent sees it: jobs in the order of their arrival, the shorter first, times in timesteps.
     view: View
-    episodes: Episodes  # One, which is set by what is seen, never stepped
+    episodes: CushEpisodes  # One, which is set by what is seen, never stepped
     episode: Any  # Its arrays
     gpus: int  # Number of the platform's resource, 0 where there is none
     order: IntArray
@@ -233,7 +233,7 @@ class Cush:
     """What was chosen for the jobs that have started, by their numbers as text: for
     `allocopt.simulator.locality.ByPolicy` and `Penalised`."""
     _agent: Agent = field(init=False, repr=False, compare=False)
-    _options: Options = field(init=False, repr=False, compare=False)
+    _options: CushOptions = field(init=False, repr=False, compare=False)
     _traits: int = field(init=False, repr=False, compare=False)
     _simulations: list[_Simulation] = field(init=False, default_factory=list, repr=False, compare=False)
 
@@ -246,7 +246,7 @@ class Cush:
             raise UsageError(f"the queue is {self.queue}, must not be negative")
         trained = Trained.load(self.weights)
         object.__setattr__(self, "_agent", trained.agent())
-        object.__setattr__(self, "_options", Options(self.queue or trained.queue))
+        object.__setattr__(self, "_options", CushOptions(self.queue or trained.queue))
         object.__setattr__(self, "_traits", trained.traits)
 
     def schedule(self, view: View) -> Iterator[Decision]:
@@ -270,7 +270,7 @@ class Cush:
             arrival, length = (view.submit // self.timestep_s).astype(np.int64), view.estimate / self.timestep_s
             order = np.lexsort((length, arrival))
             service = np.maximum(length[:, None] + kinds.penalty_s / self.timestep_s, 1e-9)
-            episodes = Episodes([JobSet(arrival, length, asked, service, kinds.traits)], machine, 1, self._options)
+            episodes = CushEpisodes([JobSet(arrival, length, asked, service, kinds.traits)], machine, 1, self._options)
             arrays, chosen = episodes.arrays(0), np.zeros(n, dtype=np.int64)
             begun = _Simulation(view, episodes, arrays, gpus, order, np.argsort(order), kinds.penalty_s, chosen)
             self._simulations[:] = [begun]

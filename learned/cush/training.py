@@ -9,7 +9,7 @@ import numpy as np
 
 from allocopt.envs.cush.dynamics import FIRST_TRAIT, Weights
 from allocopt.envs.cush.jobsets import MACHINES, JobSet, Machine, Recipe
-from allocopt.envs.cush.task import N_NUMBERS, ObservationName, Options
+from allocopt.envs.cush.task import N_NUMBERS, CushOptions, ObservationName
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, Measurements, PenaltyTable, Policy
 from learned.cush.policies import FIXED, HIDDEN, LEARNED, SIDE, PolicySelector, Validator
@@ -92,12 +92,12 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         parts = (parts for parts in range(1, self.jobsets + 1) if self.jobsets % parts == 0)
         return next(part for part in parts if self.jobsets // part <= fitting)
 
-    def options(self) -> Options:
+    def options(self) -> CushOptions:
         """Return what episodes have in common: as usual, time passes by itself where nothing can start."""
         published = self.settings == "published"
         reward = Weights() if published else Weights(waiting=0.0, normalized_turnaround=1.0)
         observation = OBSERVATION_OF[self.network]
-        return Options(self.queue, self.horizon, reward, observation, skips_forced=not published)
+        return CushOptions(self.queue, self.horizon, reward, observation, skips_forced=not published)
 
     def draw(self, seeds: Sequence[int]) -> list[JobSet]:
         """Draw a job set for each seed, of the training's machine and locality model."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.dras.task import Episodes, Options
+from allocopt.envs.dras.task import DrasEpisodes, DrasOptions
 from allocopt.envs.side_by_side import STAY
 from allocopt.simulator.rules import Reservations
 from allocopt.traces.workload import Workload
@@ -27,9 +27,11 @@ class JobsetEnvironment(Stateful, Environment):
 
     state = ("episodes", "_rng", "_streams", "reward_scale", "_share")
 
-    def __init__(self, phases: Sequence[Phase], machine: int, n_environments: int, options: Options, seed: int) -> None:
+    def __init__(
+        self, phases: Sequence[Phase], machine: int, n_environments: int, options: DrasOptions, seed: int
+    ) -> None:
         jobsets = [jobs for phase, _ in phases for jobs in phase]
-        self.episodes = Episodes(jobsets, machine, n_environments, options)
+        self.episodes = DrasEpisodes(jobsets, machine, n_environments, options)
         self.n_environments = n_environments
         self.n_jobs = np.array([len(jobs) for jobs in jobsets])
         # Mean waits under FCFS with EASY over those of each jobset.
@@ -93,7 +95,7 @@ class SeveralMachines(Stateful, Environment):
         self.n_environments = environments[0].n_environments
 
     @property
-    def episodes(self) -> Episodes:
+    def episodes(self) -> DrasEpisodes:
         """Episodes of the present machine."""
         return self._environments[self._turn].episodes
 
@@ -114,14 +116,14 @@ class SeveralMachines(Stateful, Environment):
         return self._environments[self._turn].step(actions)
 
 
-def _first_come_first_served(jobsets: Sequence[Workload], machine: int, options: Options) -> Episodes:
+def _first_come_first_served(jobsets: Sequence[Workload], machine: int, options: DrasOptions) -> DrasEpisodes:
     # The first slot at both levels, which is FCFS with EASY.
-    episodes = Episodes(jobsets, machine, len(jobsets), replace(options, reservations=Reservations.KEPT))
+    episodes = DrasEpisodes(jobsets, machine, len(jobsets), replace(options, reservations=Reservations.KEPT))
     episodes.play(lambda states, legal: np.zeros(len(jobsets), dtype=np.int64))
     return episodes
 
 
-def _mean_waits_s(episodes: Episodes) -> FloatArray:
+def _mean_waits_s(episodes: DrasEpisodes) -> FloatArray:
     # Of every episode's jobs, shape ``(E,)``.
     tally = episodes.tally
     sizes = np.array([len(jobs) for jobs in episodes.jobsets])
@@ -145,9 +147,11 @@ class _Waits:
 class Validator:
     """Plays jobsets by a policy's best actions; longest waits over ``tolerated`` times EASY's add to the score."""
 
-    def __init__(self, jobsets: Sequence[Workload], machine: int, options: Options, tolerated: float = 1.25) -> None:
+    def __init__(
+        self, jobsets: Sequence[Workload], machine: int, options: DrasOptions, tolerated: float = 1.25
+    ) -> None:
         self._tolerated = tolerated
-        self._episodes = Episodes(jobsets, machine, len(jobsets), options)
+        self._episodes = DrasEpisodes(jobsets, machine, len(jobsets), options)
         self.reference = _waits(_first_come_first_served(jobsets, machine, options))
 
     def waits(self, weights: Mapping[str, Float32Array]) -> _Waits:
@@ -170,7 +174,7 @@ class Validator:
         }
 
 
-def _waits(episodes: Episodes) -> _Waits:
+def _waits(episodes: DrasEpisodes) -> _Waits:
     # Where nobody waited, a second stands for it, so that ratios exist.
     mean_h = np.maximum(_mean_waits_s(episodes), 1.0) / HOUR_S
     longest_h = np.maximum(episodes.tally["longest_wait_s"], 1.0) / HOUR_S

@@ -14,7 +14,7 @@ import numpy as np
 
 from allocopt.arrays import Float32Array
 from allocopt.envs.dras.dynamics import Weights
-from allocopt.envs.dras.task import Observing, Options
+from allocopt.envs.dras.task import DrasOptions, Observing
 from allocopt.errors import UsageError
 from allocopt.simulator.decisions import Decision
 from allocopt.simulator.rules import Reservations
@@ -71,7 +71,7 @@ class AgentScheduler:
     def __post_init__(self) -> None:
         agent = Agent.load(self.name, self.weights)
         policy = agent.policy()
-        selector = Observing(policy, Options(window=agent.window, reservations=self.reservations))
+        selector = Observing(policy, DrasOptions(window=agent.window, reservations=self.reservations))
         object.__setattr__(self, "_agent", agent)
         object.__setattr__(self, "_policy", policy)
         object.__setattr__(self, "_scheduler", TwoLevelScheduler(selector, agent.window, self.reservations))
@@ -101,7 +101,7 @@ def _adapted(
     weights: Mapping[str, Float32Array],
     jobs: Workload,
     machine: int,
-    options: Options,
+    options: DrasOptions,
     seeds: tuple[int, int],
     *,
     updates: int = 10,
@@ -189,7 +189,7 @@ class DrasPpo(AgentScheduler):
             operation.last_s = view.now
             jobs = _ended_jobs(view, view.now - self.memory_days * DAY_S)
             if len(jobs) >= LEAST_JOBS:
-                options = Options(window=agent.window, reward=agent.reward, skips_forced=True)
+                options = DrasOptions(window=agent.window, reward=agent.reward, skips_forced=True)
                 machine, before = view.as_pool.platform.size, operation.weights
                 learned = _adapted(before, jobs, machine, options, (self.seed, operation.trained))
                 operation.trained += 1

@@ -9,7 +9,7 @@ import numpy as np
 
 from allocopt.arrays import Float32Array
 from allocopt.envs.dras.dynamics import Weights
-from allocopt.envs.dras.task import Options
+from allocopt.envs.dras.task import DrasOptions
 from allocopt.errors import UsageError
 from allocopt.simulator.rules import Reservations
 from allocopt.traces.reading import read_workload
@@ -113,9 +113,9 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     def n_updates(self) -> int:
         return self.updates or self.usual_updates
 
-    def options(self) -> Options:
+    def options(self) -> DrasOptions:
         """Return the options of the environment."""
-        return Options(self.window, self.reservations, self.reward, skips_forced=True)
+        return DrasOptions(self.window, self.reservations, self.reward, skips_forced=True)
 
     @property
     def reward(self) -> Weights:

@@ -15,7 +15,7 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.platform_files import read_machine
-from allocopt.envs.policy_selection.task import Episodes, LevelName, Options, RewardName
+from allocopt.envs.policy_selection.task import LevelName, PolicySelectionEpisodes, PolicySelectionOptions, RewardName
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
@@ -61,7 +61,7 @@ class Agent:
     """An actor network, and the options of its environment."""
 
     weights: Mapping[str, Float32Array]  # Its parameters by name
-    options: Options  # Level, reward and policies that it was trained with
+    options: PolicySelectionOptions  # Level, reward and policies that it was trained with
 
     @classmethod
     def load(cls, path: Path | str) -> "Agent":
@@ -72,7 +72,7 @@ class Agent:
     def of(cls, weights: Mapping[str, Float32Array], card: Card) -> "Agent":
         """Make an agent of weights and their card; see `load`."""
         settings = card.settings
-        options = Options(settings["level"], settings["objective"], tuple(settings["actions"]))
+        options = PolicySelectionOptions(settings["level"], settings["objective"], tuple(settings["actions"]))
         outputs = weights["2.weight"].shape[0]
         if outputs != len(options.actions):
             raise ValueError(f"has {outputs} outputs for {len(options.actions)} policies")
@@ -87,7 +87,7 @@ class Agent:
 
         Raises `BadFileError` for a machine of another size, `InvalidProblemError` if a job can never start.
         """
-        episodes = Episodes([jobs], machine, 1, execution, self.options, seed)
+        episodes = PolicySelectionEpisodes([jobs], machine, 1, execution, self.options, seed)
         inputs, (size,) = self.weights["0.weight"].shape[1], episodes.shape
         if inputs != size:
             raise BadFileError(f"the agent takes {inputs} values, of this machine it would be told {size}")
@@ -118,12 +118,12 @@ class _WholeEpisodes(Stateful, Environment):
         jobsets: Sequence[TaskWorkload],
         machine: Machine,
         execution: Execution,
-        options: Options,
+        options: PolicySelectionOptions,
         references: FloatArray,
         count: int,
         seed: int,
     ) -> None:
-        self.episodes = Episodes(jobsets, machine, count, execution, options, seed)
+        self.episodes = PolicySelectionEpisodes(jobsets, machine, count, execution, options, seed)
         self.n_environments = count
         # Every policy starts serial jobs that memory does not limit wherever a core is idle: one decision each.
         always = all(action.jobs is not None for action in options.policies)
@@ -164,18 +164,22 @@ class _WholeEpisodes(Stateful, Environment):
     def score(self, choose: Callable[[Float32Array, BoolArray], IntArray]) -> float:
         """Play every job set once; return the mean share by which rewards stay below the references."""
         mine = self.episodes
-        played = Episodes(mine.jobsets, mine.machine, len(mine.jobsets), mine.execution, mine.options)
+        played = PolicySelectionEpisodes(mine.jobsets, mine.machine, len(mine.jobsets), mine.execution, mine.options)
         played.play(choose)
         return float(1 + (played.tally["total_reward"] / self._references).mean())
 
 
 def policy_rewards(
-    jobsets: Sequence[TaskWorkload], machine: Machine, execution: Execution, options: Options, seed: int = 0
+    jobsets: Sequence[TaskWorkload],
+    machine: Machine,
+    execution: Execution,
+    options: PolicySelectionOptions,
+    seed: int = 0,
 ) -> FloatArray:
     """Return the total reward of each policy alone, shape ``(S, A)``; NaN for void, which needs others."""
     n_actions = len(options.actions)
     actions = np.tile(np.arange(n_actions), len(jobsets))
-    episodes = Episodes(jobsets, machine, len(actions), execution, options, seed)
+    episodes = PolicySelectionEpisodes(jobsets, machine, len(actions), execution, options, seed)
     episodes.play(lambda seen, legal: actions, np.repeat(np.arange(len(jobsets)), n_actions))
     rewards = episodes.tally["total_reward"].reshape(len(jobsets), n_actions).copy()
     rewards[:, [action.jobs is None for action in options.policies]] = np.nan
@@ -227,11 +231,11 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
 
     n_updates = updates
 
-    def options(self) -> Options:
+    def options(self) -> PolicySelectionOptions:
         """Return level, reward and policies of the environment."""
         names = tuple(self.policies.split(",")) if self.policies else SUBSET
         level, reward = cast(LevelName, self.level), cast(RewardName, self.objective)
-        return Options(level, reward, ACTION_NAMES if self.policies == "all" else names)
+        return PolicySelectionOptions(level, reward, ACTION_NAMES if self.policies == "all" else names)
 
     def execution(self) -> Execution:
         """Return the execution model."""

@@ -19,7 +19,7 @@ from allocopt.kernels.tree import GroupTree
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
 from heuristics.topology.lns.kernels import search_neighbourhoods
-from heuristics.topology.lns.state import Window
+from heuristics.topology.lns.state import EncodedProblem
 from learned.prices.insertion import dual_bound, imitate, insert_priced
 from learned.prices.network import SHAPES, Features, Weights, features_of
 from learned.prices.solver import LnsPrices
@@ -265,7 +265,7 @@ def _improved(
     problem: TopologyProblem, known: Allocation, weights: Weights, steps: int, rng: np.random.Generator
 ) -> Allocation:
     """Search on from the best known allocation, guided by the network as it is; return the best one found."""
-    solver, window, seed = LnsPrices(), Window.of(problem), int(rng.integers(2**62))
+    solver, window, seed = LnsPrices(), EncodedProblem.of(problem), int(rng.integers(2**62))
     moves = solver.moves(len(problem.jobs))
     state, _ = solver.begin_guided(window, weights, moves, seed)
     state = window.moved(state, known, moves)

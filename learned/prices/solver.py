@@ -30,10 +30,10 @@ from heuristics.topology.lns.state import (
     MOVES,
     START_KERNELS,
     STATE,
+    EncodedProblem,
     Holdings,
     Moves,
     State,
-    Window,
     begin_at,
     no_holdings,
     note_nodes,
@@ -95,7 +95,7 @@ class LnsPrices(Lns):
         seconds = INSERTION_S * len(problem.idle_nodes) * largest * 2 * min(n_jobs, largest)
         if seconds > SHARE * run.clock.remaining():
             return Lns(self.steps).search(problem, run, budget, seed)
-        window, moves = Window.of(problem), self.moves(n_jobs)
+        window, moves = EncodedProblem.of(problem), self.moves(n_jobs)
         state, most = self.begin_guided(window, self.loaded(), moves, seed)
         run.prove(window.cost(most), partial(_proof, window, parts_of(state)[0].price.copy(), most))
         cooling = self._cooling(n_jobs, warm=True)
@@ -110,14 +110,14 @@ class LnsPrices(Lns):
         moves = Lns.moves(self, n_jobs)
         return moves._replace(worse=WORSE, rivals=RIVALS, guidance=self.guidance, fading=self.fading)
 
-    def begin_guided(self, window: Window, weights: Weights, moves: Moves, seed: int) -> tuple[State, float]:
+    def begin_guided(self, window: EncodedProblem, weights: Weights, moves: Moves, seed: int) -> tuple[State, float]:
         """Begin the guided search of a window; return its state, and a bound of what allocations save, in hops."""
         tree, sizes = window.tree, window.encoding.sizes
         state, most = _begin_guided(tree, sizes, weights, self.hunt, self.most_removed, moves, folded(seed))
         return state, float(most)
 
 
-def _proof(window: Window, prices: FloatArray, most: float) -> PartPrices:
+def _proof(window: EncodedProblem, prices: FloatArray, most: float) -> PartPrices:
     """Return the certificate of what the jobs save alone, or less what they pay for the nodes of each leaf."""
     if float(window.alone().sum()) <= most:
         return PartPrices()

@@ -8,7 +8,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, Recipe
-from allocopt.envs.cush.task import Episodes, Options
+from allocopt.envs.cush.task import CushEpisodes, CushOptions
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import RULES, baseline_episodes
 from learned.cush.policies import Agent, Trained
@@ -76,7 +76,7 @@ def of_baseline(jobsets: Sequence[JobSet], machine: Machine, method: str, seed: 
 
 def of_agent(agent: Agent, jobsets: Sequence[JobSet], machine: Machine, queue: int) -> Outcomes:
     """Schedule job sets by a trained agent."""
-    episodes = Episodes(jobsets, machine, len(jobsets), Options(queue, skips_forced=True))
+    episodes = CushEpisodes(jobsets, machine, len(jobsets), CushOptions(queue, skips_forced=True))
     agent.run(episodes)
     times = [episodes.times(number) for number in range(len(jobsets))]
     return _outcomes(jobsets, machine, episodes.metrics(), times)

@@ -20,7 +20,7 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray
 from allocopt.envs.cush.jobsets import HELD_OUT, MACHINES, Machine, Recipe
-from allocopt.envs.cush.task import DynamicTypes, Episodes, Options
+from allocopt.envs.cush.task import CushEpisodes, CushOptions, DynamicTypes
 from allocopt.reproduction import Records
 from allocopt.simulator.locality import SIERRA_TABLE, Policy, TypeClassifier, WorkloadType
 from heuristics.scheduling.job_selection import RULES
@@ -328,7 +328,7 @@ def _right_by_set(asked: Asked, training: CushTraining) -> Record:
         sets = Recipe().draw_runs(machine, SIERRA_TABLE, range(first, first + CAMPAIGN_SETS), APPLICATIONS)
         classifier, row = TypeClassifier(SIERRA_TABLE), []
         for one in sets:
-            episodes = Episodes([one], machine, 1, Options(training.queue, skips_forced=True))
+            episodes = CushEpisodes([one], machine, 1, CushOptions(training.queue, skips_forced=True))
             types = DynamicTypes(classifier, episodes)
             types.begin(0)
             agent.run(episodes, types)

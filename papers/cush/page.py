@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.envs.cush.jobsets import MACHINES, Machine, Recipe
-from allocopt.envs.cush.task import Episodes, Options
+from allocopt.envs.cush.task import CushEpisodes, CushOptions
 from allocopt.files.writing import write_text
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.locality import SIERRA_TABLE
@@ -61,13 +61,13 @@ def _speeds() -> list[list[Cell]]:
     for name in MACHINES:
         machine = Machine.of(name)
         jobsets = Recipe().draw_each(machine, SIERRA_TABLE, range(64))
-        both = [Episodes(jobsets, machine, 16, Options(observation=kind)) for kind in ("image", "slots")]
+        both = [CushEpisodes(jobsets, machine, 16, CushOptions(observation=kind)) for kind in ("image", "slots")]
         fastest = [max(_steps_per_second(episodes) for _ in range(ROUNDS)) for episodes in both]
         rows.append([f"{name.capitalize()}, {machine.nodes} nodes", *fastest])
     return rows
 
 
-def _steps_per_second(episodes: Episodes, seconds: float = 1.0) -> float:
+def _steps_per_second(episodes: CushEpisodes, seconds: float = 1.0) -> float:
     """Let random legal choices be made in some episodes, with all observations."""
     rng, count = np.random.default_rng(0), episodes.n_environments
     drawn = rng.integers(0, len(episodes.jobsets), count)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.envs.dras.dynamics import CAPABILITY, Weights
-from allocopt.envs.dras.task import Episodes, Options
+from allocopt.envs.dras.task import DrasEpisodes, DrasOptions
 from allocopt.reproduction import Records
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.two_level import END, Selector
@@ -101,21 +101,21 @@ FIVE = Artifact(
     ("trained",),
 )
 
-_ALL_RUN = Options(reservations=Reservations.NONE)
-IN_ENVIRONMENT: dict[str, tuple[Callable[[], Selector], Options]] = {
-    REFERENCE: (lambda: InOrder(FirstComeFirstServed()), Options()),
+_ALL_RUN = DrasOptions(reservations=Reservations.NONE)
+IN_ENVIRONMENT: dict[str, tuple[Callable[[], Selector], DrasOptions]] = {
+    REFERENCE: (lambda: InOrder(FirstComeFirstServed()), DrasOptions()),
     "BinPacking": (lambda: InOrder(LargestFirst()), _ALL_RUN),
     "Random": (AtRandom, _ALL_RUN),
     "Optimization": (
         lambda: Following(OptimizationScheduler(objective=THETA.objective)),
-        Options(reservations=Reservations.NONE, can_end=True),
+        DrasOptions(reservations=Reservations.NONE, can_end=True),
     ),
 }
 """How the paper's rules choose in the environment, where all methods collect their rewards."""
 
 
-def _total_reward(jobs: Workload, selector: Selector, options: Options) -> float:
-    episodes = Episodes([jobs], THETA.processors, 1, options)
+def _total_reward(jobs: Workload, selector: Selector, options: DrasOptions) -> float:
+    episodes = DrasEpisodes([jobs], THETA.processors, 1, options)
     episodes.begin(np.zeros(1, dtype=np.int64))
     over = False
     while not over:
@@ -131,7 +131,7 @@ def _mean_reward(method: str, weights: str, jobsets: Sequence[Workload], reward:
         return float(np.mean([_total_reward(jobs, maker(), replace(options, reward=reward)) for jobs in jobsets]))
     agent = Agent.load(AGENTS[method], weights)
     kind = Reservations.NONE if method == "Decima-PG" else Reservations.KEPT
-    validator = Validator(jobsets, THETA.processors, Options(window=agent.window, reservations=kind, reward=reward))
+    validator = Validator(jobsets, THETA.processors, DrasOptions(window=agent.window, reservations=kind, reward=reward))
     return validator.waits(agent.weights).total_reward
 
 

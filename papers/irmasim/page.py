@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.envs.policy_selection.task import LEVELS, Episodes, Options
+from allocopt.envs.policy_selection.task import LEVELS, PolicySelectionEpisodes, PolicySelectionOptions
 from allocopt.report.plot import Axis, Colours, Panel
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.multicore.policies import NodeSelection
@@ -206,7 +206,7 @@ def _times() -> dict[str, Any]:
     machine, jobs = PAPERS[HETEROGENEOUS], IrmasimTraining(jobs=300, batch=0).jobsets()[0]
     rng, rates = np.random.default_rng(0), list[str]()
     for level in LEVELS:
-        episodes = Episodes([jobs], machine, SIDE_BY_SIDE, options=Options(level))
+        episodes = PolicySelectionEpisodes([jobs], machine, SIDE_BY_SIDE, options=PolicySelectionOptions(level))
         episodes.begin(np.zeros(SIDE_BY_SIDE, dtype=np.int64))
         episodes.follow(np.zeros(SIDE_BY_SIDE, dtype=np.int64))
         actions = rng.integers(0, len(episodes.options.actions), (TIMED_STEPS, SIDE_BY_SIDE))

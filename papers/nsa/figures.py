@@ -13,7 +13,7 @@ from allocopt.cluster.platform import Platform
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.reproduction import Records
-from allocopt.simulator.placement import Allocator, Share
+from allocopt.simulator.held_nodes import Allocator, Share
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate

@@ -12,7 +12,7 @@ from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.model import Model
 from allocopt.problems.placement.problem import PlacementProblem
-from allocopt.problems.topology.placement import Placement
+from allocopt.problems.topology.side_constraints import SideConstraints
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
 from allocopt.topology import Groups, Job, Preference, Segments, TopologyProblem
@@ -37,7 +37,7 @@ def test_a_model_costs_what_the_problem_of_its_arrays_costs(sizes: list[int]) ->
 def test_jobs_keep_to_their_rules_and_nodes_have_the_names_of_the_cluster() -> None:
     model = Model(named(FatTree(2, 2, 2)), idle_nodes=[0, 1, 2, 4, 5, 6])
     wide, narrow = model.add_job(3, "wide", within="pod"), model.add_job(2, within="leaf")
-    assert (wide.placement, narrow.id) == (Placement(within="pod"), "2")
+    assert (wide.placement, narrow.id) == (SideConstraints(within="pod"), "2")
     answer = model.solve(time_limit=60.0)
     pods = {int(str(name)[4:]) // 4 for name in answer[wide]}
     leaves = {int(str(name)[4:]) // 2 for name in answer[narrow]}

@@ -16,7 +16,7 @@ from support.workloads import random_workload, workload
 
 from allocopt.cluster.platform import Platform
 from allocopt.envs.cush.jobsets import GPUS, HELD_OUT, JobSet, Machine, Recipe
-from allocopt.envs.cush.task import Episodes, Options
+from allocopt.envs.cush.task import CushEpisodes, CushOptions
 from allocopt.errors import UsageError
 from allocopt.simulator.decisions import Start
 from allocopt.simulator.engine import Simulation
@@ -166,7 +166,7 @@ def in_whole_timesteps(recipe: Recipe, seed: int) -> JobSet:
 @given(st.integers(0, 10**6), st.sampled_from(RULES[:3]), st.sampled_from(POLICIES), st.sampled_from(BACKFILL))
 def test_baselines_make_the_schedules_of_the_simulator(seed: int, rule: str, policy: str, backfill: Backfill) -> None:
     jobs = in_whole_timesteps(Recipe(jobs=12), seed)
-    (episodes,) = baseline_episodes([jobs], MACHINE, rule, policy, 0, backfill, Options(queue=len(jobs)))
+    (episodes,) = baseline_episodes([jobs], MACHINE, rule, policy, 0, backfill, CushOptions(queue=len(jobs)))
     starts, ends, _ = episodes.times(0)
     schedule = simulated(jobs, rule, policy, backfill)
     np.testing.assert_allclose(schedule.start, starts)
@@ -177,7 +177,7 @@ def test_baselines_make_the_schedules_of_the_simulator(seed: int, rule: str, pol
 @given(st.integers(0, 10**6), st.sampled_from([Policy.DEPTH_FIRST, Policy.BREADTH_FIRST]))
 def test_jobs_get_the_nodes_that_the_simulator_gives_them(seed: int, policy: Policy) -> None:
     jobs = in_whole_timesteps(Recipe(jobs=8, share=0.6), seed)
-    episodes = Episodes([jobs], MACHINE, 1, Options(queue=len(jobs)))
+    episodes = CushEpisodes([jobs], MACHINE, 1, CushOptions(queue=len(jobs)))
     episodes.begin(np.array([0]))
     schedule = simulated(jobs, "fcfs", policy.label, Backfill.FIRST_FIT)
     seen: dict[int, list[int]] = {}

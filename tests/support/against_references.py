@@ -22,7 +22,7 @@ from allocopt.errors import InvalidProblemError, InvalidSolutionError, WrongAnsw
 from allocopt.placement import NodeTasks, Placements
 from allocopt.problems.instances import problem_from_object
 from allocopt.problems.placement.problem import PlacementProblem
-from allocopt.simulation import EventOrder, Rules
+from allocopt.simulator import EventOrder, Rules
 from allocopt.simulator.scheduler import backfilled, get_policy
 from allocopt.simulator.shared.admission import admitted
 from allocopt.solving.result import Result, Status

@@ -29,14 +29,14 @@ def cush_arguments() -> dict[str, Any]:
     """Return six jobs on four nodes."""
     machine = Machine(4, 2, 4)
     jobsets = Recipe(jobs=6).draw_each(machine, SIERRA_TABLE, range(3))
-    return {"machine": machine, "jobsets": jobsets, "options": cush.Options()}
+    return {"machine": machine, "jobsets": jobsets, "options": cush.CushOptions()}
 
 
 def policy_selection_arguments() -> dict[str, Any]:
     """Return some ten jobs and two policies."""
     rng = np.random.default_rng(6)
     machine = random_machine(rng)
-    options = policy_selection.Options(actions=("first-high_cores", "shortest-high_cores"))
+    options = policy_selection.PolicySelectionOptions(actions=("first-high_cores", "shortest-high_cores"))
     return {"machine": machine, "jobs": [random_jobs(rng, machine, 9 + n) for n in range(3)], "options": options}
 
 

@@ -9,13 +9,13 @@ from support.windows import windows
 
 from allocopt.cluster.topology import Topology
 from allocopt.problems.topology import Job, TopologyProblem
-from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
+from allocopt.problems.topology.side_constraints import Groups, Preference, Segments, SideConstraints
 from allocopt.problems.topology.tables import encode, group_tree, job_classes
 from formulations.topology.free.pricing import Demand
 
 
 @st.composite
-def placements(draw: st.DrawFn, topology: Topology, size: int) -> Placement:
+def placements(draw: st.DrawFn, topology: Topology, size: int) -> SideConstraints:
     """Any mixture of rules."""
     below = len(topology.hops) - 1
     levels = st.integers(1, below)
@@ -27,7 +27,7 @@ def placements(draw: st.DrawFn, topology: Topology, size: int) -> Placement:
         return (Groups(level, tuple(draw(chosen))),)
 
     kinds = draw(st.sets(st.sampled_from(["only_in", "not_in", "within", "prefer", "segments"]), max_size=3))
-    return Placement(
+    return SideConstraints(
         only_in=groups() if "only_in" in kinds else (),
         not_in=groups() if "not_in" in kinds else (),
         within=draw(levels) if "within" in kinds else None,

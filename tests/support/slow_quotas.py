@@ -6,7 +6,7 @@ import numpy as np
 
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.simulator.decisions import Decision, PlaceGuest, SetQuota, Start
-from allocopt.simulator.quota.execution import Allocation, Progress, QuotaExecution, QuotaSchedule, QuotaView
+from allocopt.simulator.quota.execution import Progress, QuotaExecution, QuotaSchedule, QuotaView, SharedCores
 from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.traces.applications import QueuedJob, queue_workload
 
@@ -36,7 +36,7 @@ class _Simulation:
         self.coming = sorted(range(n), key=lambda job: (jobs[job].submit_s, job))
         self.now, self.asked_s = 0.0, 0.0
         self.queue: list[int] = []
-        self.allocations: list[Allocation] = []
+        self.allocations: list[SharedCores] = []
         self.rng = np.random.default_rng(seed)
         self.start, self.end = np.full(n, np.nan), np.full(n, np.nan)
         self.accounts = QuotaExecution(jobs).accounts
@@ -79,7 +79,7 @@ class _Simulation:
 
     def _own(self, progress: Progress) -> None:
         """Give a job an allocation of its own."""
-        allocation = Allocation(progress)
+        allocation = SharedCores(progress)
         allocation.set_rates(self.sharing, Interference())
         self.allocations.append(allocation)
 
@@ -110,7 +110,7 @@ class _Simulation:
                 one.advance(seconds)
         self.now += seconds
 
-    def _settle(self, allocation: Allocation) -> None:
+    def _settle(self, allocation: SharedCores) -> None:
         """Take jobs that have ended off an allocation, and set its rates anew."""
         guest = allocation.guest
         if guest is not None and guest.is_over:

@@ -260,7 +260,7 @@ BackfillName = Literal["none", "easy"]
 BACKFILLS: dict[BackfillName, Backfill] = {"none": Backfill.NONE, "easy": Backfill.EASY}
 
 
-class Episodes(Compiled):
+class BatchSchedulingEpisodes(Compiled):
     """Runs of consecutive jobs, all of them over until `begin` is called; a jobset is the number of the first job."""
 
     layout = LAYOUT
@@ -310,7 +310,7 @@ class Episodes(Compiled):
         return Schedule(workload, self.machine, jobs["release"].copy(), jobs["start"].copy(), jobs["end"].copy())
 
 
-class BatchScheduling(Task[Episodes, Float32Array]):
+class BatchScheduling(Task[BatchSchedulingEpisodes, Float32Array]):
     """An agent chooses which waiting job starts next.
 
     Raises `UsageError` if a number is out of range, the size of the machine is not known, or the workload has too few
@@ -398,11 +398,11 @@ print(info["mean_bounded_slowdown"])
                 raise UsageError(f"{self.workload.name} has {len(self.workload)} jobs, an episode takes {n_jobs}")
             check_sizes(self.workload, machine, "processors")
 
-    def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
+    def episodes(self, count: int, rng: np.random.Generator) -> BatchSchedulingEpisodes:
         workload = self.workload
         if workload is None:
             workload = lublin_workload(max(LUBLIN_JOBS, 2 * self.n_jobs), self.machine, rng)
-        return Episodes(self, workload, count)
+        return BatchSchedulingEpisodes(self, workload, count)
 
 
 BatchSchedulingEnv, BatchSchedulingVectorEnv = environments_of(BatchScheduling)

@@ -109,7 +109,7 @@ class MeanResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class CoallocationOptions:
     """Options of all episodes of an environment; raises `UsageError` if a number is out of range."""
 
     percents: tuple[int, ...] = tuple(range(0, LARGEST_PERCENT + 1, 10))  #: The quotas, rising from 0 to at most 90.
@@ -132,16 +132,20 @@ class Options:
             raise UsageError(f"reward is {self.reward!r}, must be Capacity(...), MeanResponse(...) or have a so_far")
 
 
-class Episodes(SideBySide[Float32Array]):
+class CoallocationEpisodes(SideBySide[Float32Array]):
     """Independent episodes on clusters that are alike, each a simulation of its own that stops at every question.
 
     `begin` raises `InvalidProblemError` if a job asks for more cores than there are, `UsageError` if nobody is asked.
     """
 
     def __init__(
-        self, jobsets: Sequence[tuple[QueuedJob, ...]], cores: int, count: int = 1, options: Options | None = None
+        self,
+        jobsets: Sequence[tuple[QueuedJob, ...]],
+        cores: int,
+        count: int = 1,
+        options: CoallocationOptions | None = None,
     ) -> None:
-        self.options = options or Options()
+        self.options = options or CoallocationOptions()
         self.jobsets, self.cores = tuple(jobsets), cores
         self.applications = _applications(self.jobsets)
         batch = LAYOUT.side_by_side(count, [_Episode(LAYOUT.record("tally"))])
@@ -249,7 +253,7 @@ def _applications(jobsets: Sequence[tuple[QueuedJob, ...]]) -> tuple[str, ...]:
     return tuple(sorted({job.application for jobs in jobsets for job in jobs}))
 
 
-class Coallocation(Task[Episodes, Float32Array]):
+class Coallocation(Task[CoallocationEpisodes, Float32Array]):
     """An agent says which quota of a running job's cores a waiting one gets, or one that is there already.
 
     Raises `UsageError` if the jobs are none, or there are no cores; `InvalidProblemError` if a job asks for more cores
@@ -279,9 +283,9 @@ quota, or 0 for no. The episode ends when no question is left. `episodes.questio
         meanings={"Of host, guest and cluster": MEANINGS},
         rewards=(Capacity, MeanResponse),
         example="""\
-from allocopt.envs.coallocation.task import Options
+from allocopt.envs.coallocation.task import CoallocationOptions
 
-env = gymnasium.make("allocopt.envs:allocopt/Coallocation-v0", cores=64, options=Options(period_s=60.0))
+env = gymnasium.make("allocopt.envs:allocopt/Coallocation-v0", cores=64, options=CoallocationOptions(period_s=60.0))
 observation, info = env.reset(seed=1)
 over = False
 while not over:
@@ -293,11 +297,14 @@ print(info["mean_response_h"], info["cpu_utilization"])
     )
 
     def __init__(
-        self, cores: int = CLUSTER_SIZES[0], jobs: Queue | Sequence[Queue] | None = None, options: Options | None = None
+        self,
+        cores: int = CLUSTER_SIZES[0],
+        jobs: Queue | Sequence[Queue] | None = None,
+        options: CoallocationOptions | None = None,
     ) -> None:
-        self.options = Options() if options is None else options
-        if not isinstance(self.options, Options):
-            raise UsageError(f"the options are {options!r}, must be Options, or None")
+        self.options = CoallocationOptions() if options is None else options
+        if not isinstance(self.options, CoallocationOptions):
+            raise UsageError(f"the options are {options!r}, must be CoallocationOptions, or None")
         queues: Sequence[Any] | None = [jobs] if _is_queue(jobs) else jobs
         if queues is not None and not (isinstance(queues, Sequence) and all(map(_is_queue, queues))):
             raise UsageError("the jobs must be a sequence of QueuedJob or several of them, or None")
@@ -306,13 +313,13 @@ print(info["mean_response_h"], info["cpu_utilization"])
         names = tuple(APPLICATIONS) if self.jobsets is None else _applications(self.jobsets)
         self.shape, self.n_actions = (_size(names),), len(self.options.percents)
 
-    def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
+    def episodes(self, count: int, rng: np.random.Generator) -> CoallocationEpisodes:
         jobsets = self.jobsets
         if jobsets is None:
             lines = self.cores if self.cores in CLUSTER_SIZES else CLUSTER_SIZES[0]
             draw = partial(asax_queue, walltime_factor=WALLTIME_FACTOR, cluster=lines, between_s=BETWEEN_S)
             jobsets = [draw(rng) for _ in range(DRAWN_QUEUES)]
-        return Episodes(jobsets, self.cores, count, self.options)
+        return CoallocationEpisodes(jobsets, self.cores, count, self.options)
 
 
 def _is_queue(queue: object) -> bool:

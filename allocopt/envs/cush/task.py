@@ -41,7 +41,7 @@ Observation = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class CushOptions:
     """Options of all episodes besides the machine; raises `UsageError` if a value is not one of these."""
 
     queue: int = 5  #: Slots Q that an agent sees, 1 to `MOST_SLOTS`; other jobs wait in the backlog.
@@ -72,18 +72,18 @@ class Options:
         return self.n_actions, self.horizon, machine.units
 
 
-class Episodes(Compiled):
+class CushEpisodes(Compiled):
     """Independent episodes on machines that are alike; raises `UsageError` for job sets that do not fit them."""
 
     layout = LAYOUT
     kernel = staticmethod(dynamics.step_all)
 
     def __init__(
-        self, jobsets: Sequence[JobSet], machine: Machine, count: int = 1, options: Options | None = None
+        self, jobsets: Sequence[JobSet], machine: Machine, count: int = 1, options: CushOptions | None = None
     ) -> None:
         if not jobsets or count < 1:
             raise UsageError(f"there are {len(jobsets)} job sets and {count} episodes, must be at least 1 of each")
-        self.jobsets, self.machine, self.options = tuple(jobsets), machine, options or Options()
+        self.jobsets, self.machine, self.options = tuple(jobsets), machine, options or CushOptions()
         self.n_traits = jobsets[0].traits.shape[1]
         for number, jobs in enumerate(jobsets):
             if jobs.traits.shape[1] != self.n_traits:
@@ -221,7 +221,7 @@ class Episodes(Compiled):
         return held[:n_cpus].reshape(-1, self.machine.cpus), held[n_cpus:].reshape(-1, self.machine.gpus)
 
 
-class Cush(Task[Episodes, Observation]):
+class Cush(Task[CushEpisodes, Observation]):
     """An agent chooses a job of the queue, and whether it is allocated depth-first or breadth-first.
 
     Raises `UsageError` if a value is out of range, or a job asks for more than the machine has.
@@ -271,22 +271,22 @@ those of the measured model. Times are in timesteps.
         jobsets: Sequence[JobSet] | None = None,
         table: PenaltyTable | None = None,
         recipe: Recipe | None = None,
-        options: Options | None = None,
+        options: CushOptions | None = None,
     ) -> None:
         super().__init__(jobsets)
         cluster = Machine.of(machine) if isinstance(machine, str) and machine in MACHINES else machine
         if not isinstance(cluster, Machine):
             raise UsageError(f"the machine is {machine!r}, must be one of {', '.join(MACHINES)}, or a Machine")
         self.machine, self.table, self.recipe = cluster, table or SIERRA_TABLE, recipe or Recipe()
-        self.options = Options(observation="image") if options is None else options
-        check_type("options", self.options, Options)
+        self.options = CushOptions(observation="image") if options is None else options
+        check_type("options", self.options, CushOptions)
 
-    def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
+    def episodes(self, count: int, rng: np.random.Generator) -> CushEpisodes:
         jobsets = self.jobsets
         if jobsets is None:
             seeds = rng.integers(0, 2**63, DRAWN_JOBSETS).tolist()
             jobsets = self.recipe.draw_each(self.machine, self.table, seeds)
-        return Episodes(jobsets, self.machine, count, self.options)
+        return CushEpisodes(jobsets, self.machine, count, self.options)
 
     def observation_space(self) -> Dict:
         n_traits = self.jobsets[0].traits.shape[1] if self.jobsets is not None else len(WorkloadType)
@@ -303,7 +303,7 @@ those of the measured model. Times are in timesteps.
     def action_space(self) -> MultiDiscrete:
         return MultiDiscrete([self.options.n_actions, len(Policy)])
 
-    def look(self, episodes: Episodes) -> tuple[Observation, BoolArray]:
+    def look(self, episodes: CushEpisodes) -> tuple[Observation, BoolArray]:
         seen, legal = episodes.observe()
         waiting = episodes.backlog
         backlog = (waiting / (waiting + 10.0)).astype(np.float32)[:, np.newaxis]
@@ -311,7 +311,9 @@ those of the measured model. Times are in timesteps.
         seen_all = {self.options.observation: seen, "jobs": episodes.descriptions(), "backlog": backlog}
         return seen_all, np.concatenate([legal, policies], axis=-1)
 
-    def step(self, episodes: Episodes, actions: NDArray[Any], jobsets: IntArray | None) -> tuple[FloatArray, BoolArray]:
+    def step(
+        self, episodes: CushEpisodes, actions: NDArray[Any], jobsets: IntArray | None
+    ) -> tuple[FloatArray, BoolArray]:
         pairs, options = np.asarray(actions), self.options
         if pairs.dtype.kind not in "iu":
             raise UsageError(f"the actions have dtype {pairs.dtype}, must be whole numbers: slots and policies")
@@ -333,7 +335,7 @@ class DynamicTypes:
     Job sets of `Recipe.draw_runs` are played one at a time; what the classifier knows stays from one to the next.
     """
 
-    def __init__(self, classifier: TypeClassifier, episodes: Episodes) -> None:
+    def __init__(self, classifier: TypeClassifier, episodes: CushEpisodes) -> None:
         self._applications = [jobs.applications for jobs in episodes.jobsets if jobs.applications is not None]
         if episodes.n_environments != 1 or len(episodes.jobsets) != len(self._applications):
             raise UsageError("types are classified in one episode at a time, over job sets of runs of applications")

@@ -38,7 +38,7 @@ Policy = Callable[[Float32Array, BoolArray], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DrasOptions:
     """Options of all episodes besides the machine: arguments of `TwoLevel`, and those that trainings choose.
 
     Raises `UsageError` if a value is not one of these.
@@ -75,16 +75,16 @@ class Options:
         return (self.window, N_FEATURES) if self.observation == "slots" else (2 * self.window + machine, 2)
 
 
-class Episodes(Compiled):
+class DrasEpisodes(Compiled):
     """Independent episodes on machines of one size; raises `UsageError` without jobsets, or for a larger job."""
 
     layout = LAYOUT
     kernel = staticmethod(dynamics.step_all)
 
     def __init__(
-        self, jobsets: Sequence[Workload], machine: int, count: int = 1, options: Options | None = None
+        self, jobsets: Sequence[Workload], machine: int, count: int = 1, options: DrasOptions | None = None
     ) -> None:
-        self.jobsets, self.machine, self.options = tuple(jobsets), machine, options or Options()
+        self.jobsets, self.machine, self.options = tuple(jobsets), machine, options or DrasOptions()
         own, episodes = self.options, []
         for jobs in jobsets:
             if not len(jobs):
@@ -183,7 +183,7 @@ def _traits(processors: IntArray, estimate: FloatArray, machine: int) -> FloatAr
     return np.ascontiguousarray(np.stack([sizes, times], axis=1))
 
 
-def _terms(options: Options) -> NDArray[np.void]:
+def _terms(options: DrasOptions) -> NDArray[np.void]:
     skips_forced = options.skips_forced and not options.can_end
     return LAYOUT.record("terms", reservations=options.reservations, skips_forced=skips_forced)
 
@@ -193,7 +193,7 @@ class Observing:
     """Selector that gives a policy the observations of the environment; options are those of the asking scheduler."""
 
     policy: Policy
-    options: Options = field(default_factory=Options)
+    options: DrasOptions = field(default_factory=DrasOptions)
     # The simulation that was seen last, and what is known beforehand of its jobs.
     _known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
@@ -226,7 +226,7 @@ class Observing:
         return observation
 
 
-class TwoLevel(Task[Episodes, Float32Array]):
+class TwoLevel(Task[DrasEpisodes, Float32Array]):
     """An agent chooses which jobs start, which one is reserved, and which are backfilled.
 
     Raises `UsageError` if a value is not one of these, the number of nodes is not known, or a job is larger than the
@@ -247,7 +247,7 @@ class TwoLevel(Task[Episodes, Float32Array]):
     reward
         What the agent is rewarded for; None for Eq. 1, `CAPABILITY`.
     observation
-        ``slots`` or ``state``; see `Options`.
+        ``slots`` or ``state``; see `DrasOptions`.
     can_end
         Whether action W ends the scheduling instance.
     rules
@@ -293,7 +293,7 @@ idle nodes first: (1, 0) if idle, else (0, time until it is idle by the estimate
             raise UsageError(f"reservations is {reservations!r}, must be one of {known}")
         rule = Reservations[reservations.upper()]
         reward, rules = CAPABILITY if reward is None else reward, Rules() if rules is None else rules
-        self.options = Options(window, rule, reward, observation, can_end, rules=rules)
+        self.options = DrasOptions(window, rule, reward, observation, can_end, rules=rules)
         sizes = [jobs.machine_processors for jobs in self.jobsets or ()] or [DRAWN_PROCESSORS]
         machine = sizes[0] if processors is None else processors
         if machine is None or (processors is None and len(set(sizes)) > 1):
@@ -302,9 +302,9 @@ idle nodes first: (1, 0) if idle, else (0, time until it is idle by the estimate
         self.shape, self.n_actions = self.options.shape(self.machine), self.options.n_actions
         self.most_seen = dynamics.MOST if observation == "slots" else dynamics.MOST_DAYS
 
-    def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
+    def episodes(self, count: int, rng: np.random.Generator) -> DrasEpisodes:
         jobsets = self.jobsets or [lublin_workload(DRAWN_JOBS, self.machine, rng)]
-        return Episodes(jobsets, self.machine, count, self.options)
+        return DrasEpisodes(jobsets, self.machine, count, self.options)
 
 
 TwoLevelEnv, TwoLevelVectorEnv = environments_of(TwoLevel)

@@ -319,7 +319,7 @@ Jobs = Sequence[TaskWorkload] | TaskWorkload | Path | str
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class PolicySelectionOptions:
     """Options of all episodes besides machine and execution.
 
     Raises `UsageError` if there is no such level, reward or policy, one is named twice, or none starts jobs.
@@ -354,7 +354,7 @@ class Options:
         return size + (PER_CORE * machine.cores if self.level == "normal" else 0)
 
 
-class Episodes(Compiled):
+class PolicySelectionEpisodes(Compiled):
     """Independent episodes on machines that are alike; the seed fixes what policies choose at random.
 
     Raises `UsageError` without job sets or episodes, `InvalidProblemError` if a job can never start, or there is none.
@@ -369,11 +369,11 @@ class Episodes(Compiled):
         machine: Machine,
         count: int = 1,
         execution: Execution | None = None,
-        options: Options | None = None,
+        options: PolicySelectionOptions | None = None,
         seed: int = 0,
     ) -> None:
         self.machine, self.jobsets = machine, tuple(jobsets)
-        self.execution, self.options = execution or Execution(), options or Options()
+        self.execution, self.options = execution or Execution(), options or PolicySelectionOptions()
         shares = self.execution.kind is ExecutionKind.CONTENTION
         powers = [processor.power for processor in machine.processors() if processor.power is not None]
         watts = [power.core_w + (power.processor_w if shares else 0.0) for power in powers]
@@ -429,7 +429,7 @@ class Episodes(Compiled):
         return simulation.schedule()
 
 
-class PolicySelection(Task[Episodes, Float32Array]):
+class PolicySelection(Task[PolicySelectionEpisodes, Float32Array]):
     """An agent names the policy by which waiting jobs start (IRMaSim, section IV).
 
     Raises `UsageError` if there are no job sets; `BadFileError` if a file is not right; `InvalidProblemError` if a job
@@ -470,7 +470,7 @@ list none; here it is the bandwidth.""",
         machine: Machine | Path | str | None = None,
         jobs: Jobs | None = None,
         execution: Execution | None = None,
-        options: Options | None = None,
+        options: PolicySelectionOptions | None = None,
     ) -> None:
         machine = irmasim_testbed() if machine is None else machine
         machine = read_machine(machine) if isinstance(machine, Path | str) else machine
@@ -478,9 +478,11 @@ list none; here it is the bandwidth.""",
             raise UsageError(f"the machine is {machine!r}, must be a Machine or a platform file")
         self.machine = machine
         self.execution = Execution() if execution is None else execution
-        self.options = Options() if options is None else options
-        if not (isinstance(self.execution, Execution) and isinstance(self.options, Options)):
-            raise UsageError("the execution must be an Execution and the options must be Options, or None")
+        self.options = PolicySelectionOptions() if options is None else options
+        if not (isinstance(self.execution, Execution) and isinstance(self.options, PolicySelectionOptions)):
+            raise UsageError(
+                "the execution must be an Execution and the options must be PolicySelectionOptions, or None"
+            )
         if jobs is not None:
             jobs = read_irmasim(jobs) if isinstance(jobs, Path | str) else jobs
             jobs = (jobs,) if isinstance(jobs, TaskWorkload) else jobs
@@ -489,9 +491,9 @@ list none; here it is the bandwidth.""",
         super().__init__(jobs)
         self.shape, self.n_actions = (self.options.size(machine),), len(self.options.actions)
 
-    def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
+    def episodes(self, count: int, rng: np.random.Generator) -> PolicySelectionEpisodes:
         jobsets = self.jobsets or [npb_batch(DRAWN_JOBS, rng) for _ in range(DRAWN_JOBSETS)]
-        return Episodes(jobsets, self.machine, count, self.execution, self.options)
+        return PolicySelectionEpisodes(jobsets, self.machine, count, self.execution, self.options)
 
 
 PolicySelectionEnv, PolicySelectionVectorEnv = environments_of(PolicySelection)

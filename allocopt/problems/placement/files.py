@@ -22,7 +22,7 @@ from allocopt.problems.topology.files import (
     topology_object,
     topology_of,
 )
-from allocopt.problems.topology.placement import segment_sizes
+from allocopt.problems.topology.side_constraints import segment_sizes
 
 LARGEST_MASKS = 200_000_000  # sets of nodes times nodes, each a byte
 

@@ -25,7 +25,7 @@ from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.problems.placement.certificates import LeafPrices
 from allocopt.problems.placement.window import (
     WINDOW,
-    Window,
+    PlacementArrays,
     alone_costs,
     cheapest_counts,
     hops_of,
@@ -65,7 +65,9 @@ class _LeafPrices(NamedTuple):
     numbers: FloatArray  # best bound, length of steps, rounds without a better bound
 
     @classmethod
-    def of(cls, window: Window, counts: IntArray, alone: FloatArray, is_over: Callable[[], bool]) -> "_LeafPrices":
+    def of(
+        cls, window: PlacementArrays, counts: IntArray, alone: FloatArray, is_over: Callable[[], bool]
+    ) -> "_LeafPrices":
         """Return prices of nothing for the jobs of a window, one of each kind."""
         jobs = window.jobs
         needed = window.per_node + np.minimum(jobs["most_tasks"], jobs["tasks"])[:, None] * window.per_task
@@ -100,13 +102,13 @@ _LEAF_PRICES = record_type(_LeafPrices)
 
 
 @inlined
-def _last_size(w: Window, p: _LeafPrices, job: int) -> int:
+def _last_size(w: PlacementArrays, p: _LeafPrices, job: int) -> int:
     """Return the largest number of nodes of a job that is priced."""
     return int(min(w.jobs[job].most, p.smallest[job] + (SIZES - 1) * w.jobs[job].part))
 
 
 @inlined
-def _use_of(w: Window, p: _LeafPrices, job: int, node: int, tasks: int, column: int) -> int:
+def _use_of(w: PlacementArrays, p: _LeafPrices, job: int, node: int, tasks: int, column: int) -> int:
     """Units of a column that a job uses with so many tasks on a node; job -1 stands for all that is free there."""
     n_resources, is_whole = w.free.shape[1], job < 0 or w.jobs[job].is_exclusive > 0
     if column == p.prices.shape[1] - 1:
@@ -123,7 +125,7 @@ def _use_of(w: Window, p: _LeafPrices, job: int, node: int, tasks: int, column: 
 
 
 @kernel(void(WINDOW, _LEAF_PRICES, int64[::1]))
-def _fill_needs(w: Window, p: _LeafPrices, tasks_at: IntArray) -> None:
+def _fill_needs(w: PlacementArrays, p: _LeafPrices, tasks_at: IntArray) -> None:
     """Fill the tables of what jobs use; the array is scratch of a number for each node."""
     n_columns = p.prices.shape[1]
     for node in range(w.free.shape[0]):
@@ -167,7 +169,7 @@ def _price_of_node(p: _LeafPrices, job: int, leaf: int) -> float:
 
 
 @inlined
-def _price_of_task(w: Window, p: _LeafPrices, job: int, leaf: int) -> float:
+def _price_of_task(w: PlacementArrays, p: _LeafPrices, job: int, leaf: int) -> float:
     price = 0.0
     # An exclusive job pays for whole nodes, whatever it does with them.
     if w.jobs[job].is_exclusive:
@@ -178,7 +180,7 @@ def _price_of_task(w: Window, p: _LeafPrices, job: int, leaf: int) -> float:
 
 
 @helper()
-def _cheapest(w: Window, p: _LeafPrices, job: int, size: int) -> float:
+def _cheapest(w: PlacementArrays, p: _LeafPrices, job: int, size: int) -> float:
     """Find the cheapest leaves for so many nodes of a job; return hops and prices, and leave counts to the tree."""
     tree, state = w.tree, w.insertion
     n_leaves = p.prices.shape[0]
@@ -195,7 +197,7 @@ def _cheapest(w: Window, p: _LeafPrices, job: int, size: int) -> float:
 
 
 @helper()
-def _price_job(w: Window, p: _LeafPrices, job: int) -> float:
+def _price_job(w: PlacementArrays, p: _LeafPrices, job: int) -> float:
     """Return the least that a job costs under the prices, and count what it uses then."""
     asked, n_leaves, least, found, at = w.jobs[job], p.prices.shape[0], np.inf, 0, -1
     for leaf in range(n_leaves):
@@ -236,7 +238,7 @@ def _price_job(w: Window, p: _LeafPrices, job: int) -> float:
 
 
 @kernel(float64(WINDOW, _LEAF_PRICES, float64, int64))
-def _raise_prices(w: Window, p: _LeafPrices, known: float, rounds: int) -> float:
+def _raise_prices(w: PlacementArrays, p: _LeafPrices, known: float, rounds: int) -> float:
     """Let the prices climb for so many rounds towards the cost of a solution that is known; return the best bound."""
     for _ in range(rounds):
         bound = 0.0
@@ -278,14 +280,14 @@ PRICE_KERNELS = (_fill_needs, _raise_prices)  # entries that prices call
 
 
 def bound_by_prices(
-    window: Window, counts: IntArray, alone: FloatArray, known: float, is_over: Callable[[float], bool]
+    window: PlacementArrays, counts: IntArray, alone: FloatArray, known: float, is_over: Callable[[float], bool]
 ) -> tuple[float, LeafPrices]:
     """Bound the cost of placements from below, and return what proves the bound.
 
     Parameters
     ----------
     window
-        One job of each kind (`Window.by_kind`).
+        One job of each kind (`PlacementArrays.by_kind`).
     counts, alone
         Number of jobs of each kind, and the least that one costs alone, shapes ``(J,)``.
     known
@@ -320,14 +322,14 @@ def bound_by_prices(
     return min(bound, known), replace(proof, prices=found, counting=())
 
 
-def _per_unit(window: Window, prices: _LeafPrices) -> tuple[tuple[int, int, float], ...]:
+def _per_unit(window: PlacementArrays, prices: _LeafPrices) -> tuple[tuple[int, int, float], ...]:
     """Return the best prices by leaf, as the topology numbers it, and column, for a unit of what the leaf has."""
     of_unit = prices.best_prices * prices.per_unit
     leaf, column = np.nonzero(of_unit)
     return tuple(zip(window.names[leaf].tolist(), column.tolist(), of_unit[leaf, column].tolist(), strict=True))
 
 
-def _climb(window: Window, prices: _LeafPrices, known: float, is_over: Callable[[], bool]) -> float:
+def _climb(window: PlacementArrays, prices: _LeafPrices, known: float, is_over: Callable[[], bool]) -> float:
     bound = float(prices.numbers[BOUND])
     for _ in range(0, ROUNDS, ROUNDS_AT_ONCE):
         if is_over() or prices.numbers[LENGTH] < SHORTEST or bound >= known:

@@ -42,7 +42,7 @@ class _AskedRecord(Protocol):
     most: int
     most_tasks: int  # on a node
     is_exclusive: int  # 0 or 1
-    first_mask: int  # its sets of nodes are so many rows of `Window.masks`
+    first_mask: int  # its sets of nodes are so many rows of `PlacementArrays.masks`
     n_masks: int
     first: int  # where its nodes begin in tables of all jobs' nodes, of which it has `most`
     part: int  # its number of nodes is a multiple of it: those of its largest segments, 1 for none
@@ -50,7 +50,7 @@ class _AskedRecord(Protocol):
     n_groups: int  # of that level, 1 for none
 
 
-class Window(NamedTuple):
+class PlacementArrays(NamedTuple):
     """Arrays of a problem; nodes are numbered as there, leaves as in the tree."""
 
     tree: GroupTree
@@ -73,7 +73,7 @@ class Window(NamedTuple):
     left_out_cost: float  # `PlacementProblem.effective_left_out_cost`
 
     @classmethod
-    def of(cls, problem: PlacementProblem) -> "Window":
+    def of(cls, problem: PlacementProblem) -> "PlacementArrays":
         """Return the arrays of a problem."""
         formula = HopFormula.of(problem.topology, problem.hop_cost)
         found = [np.unique(row, return_inverse=True) for row in problem.groups]
@@ -145,7 +145,7 @@ class Window(NamedTuple):
         return Kinds(window, kind.reshape(-1), np.bincount(kind.reshape(-1)))
 
 
-WINDOW = record_type(Window)
+WINDOW = record_type(PlacementArrays)
 
 
 @inlined
@@ -163,7 +163,7 @@ def tasks_in_room(room: IntMatrix, node: int, per_node: IntMatrix, per_task: Int
 
 
 @inlined
-def tasks_in(w: Window, room: IntMatrix, users: IntArray, job: int, node: int) -> int:
+def tasks_in(w: PlacementArrays, room: IntMatrix, users: IntArray, job: int, node: int) -> int:
     """Tasks of a job that a node has room for in a table of what is left, with so many users."""
     if w.jobs[job].is_exclusive and users[node] > 0:
         return 0
@@ -172,7 +172,14 @@ def tasks_in(w: Window, room: IntMatrix, users: IntArray, job: int, node: int) -
 
 @inlined
 def find_room(
-    w: Window, room: IntMatrix, users: IntArray, job: int, mask: int, level: int, group: int, tasks_at: IntArray
+    w: PlacementArrays,
+    room: IntMatrix,
+    users: IntArray,
+    job: int,
+    mask: int,
+    level: int,
+    group: int,
+    tasks_at: IntArray,
 ) -> int:
     """Find how many tasks of a job each node of a set, and of a group of a level from 0 on, has room for.
 
@@ -188,7 +195,7 @@ def find_room(
 
 
 @helper()
-def count_nodes(w: Window, tasks_at: IntArray, least: int) -> int:
+def count_nodes(w: PlacementArrays, tasks_at: IntArray, least: int) -> int:
     """Count the nodes with room for so many tasks in each vertex of the tree; return how many there are."""
     idle, tree = w.insertion.idle, w.tree
     n_leaves = tree.leaf_first.size - 1
@@ -203,7 +210,7 @@ def count_nodes(w: Window, tasks_at: IntArray, least: int) -> int:
 
 
 @helper()
-def fill_segment_tables(w: Window, job: int, most: int) -> None:
+def fill_segment_tables(w: PlacementArrays, job: int, most: int) -> None:
     """Fill the tables of all vertices but the top for at most so many nodes of a job, in whole segments."""
     tree, state = w.tree, w.insertion
     for vertex in range(tree.idle.size - 1):
@@ -216,7 +223,7 @@ def fill_segment_tables(w: Window, job: int, most: int) -> None:
 
 
 @helper()
-def cheapest_counts(w: Window, job: int, size: int) -> float:
+def cheapest_counts(w: PlacementArrays, job: int, size: int) -> float:
     """Find how many of so many nodes a job takes from each leaf at the least cost; return what that saves, or -inf.
 
     How many nodes each leaf has is counted (`count_nodes`); prices of leaves are taken off.
@@ -237,7 +244,7 @@ def cheapest_counts(w: Window, job: int, size: int) -> float:
 
 
 @inlined
-def hops_of(w: Window, size: int, saved: float) -> float:
+def hops_of(w: PlacementArrays, size: int, saved: float) -> float:
     """Cost of the hops of so many nodes that save so much, in units of the scale."""
     return (w.top * size - w.bottom) - saved / size
 
@@ -249,7 +256,7 @@ def whole(nodes: int, part: int) -> int:
 
 
 @inlined
-def least_tasks(w: Window, job: int, size: int) -> int:
+def least_tasks(w: PlacementArrays, job: int, size: int) -> int:
     """Tasks that each of so many nodes of a job has at least."""
     return max(1, w.jobs[job].tasks - (size - 1) * w.jobs[job].most_tasks)
 
@@ -267,7 +274,9 @@ def _add_points(before: FloatMatrix, after: FloatMatrix, came: IntMatrix, nodes:
 
 
 @helper(allocates=True)
-def cheapest_room(w: Window, job: int, tasks_at: IntArray, least: int, most_work: int) -> tuple[float, int, int]:
+def cheapest_room(
+    w: PlacementArrays, job: int, tasks_at: IntArray, least: int, most_work: int
+) -> tuple[float, int, int]:
     """Find the cheapest nodes that have room for the tasks of a job together, however these lie on them, exactly.
 
     From ``least`` on so many numbers of nodes are tried, beginning with the first that has room. What a vertex of the
@@ -351,7 +360,7 @@ def cheapest_room(w: Window, job: int, tasks_at: IntArray, least: int, most_work
 
 
 @helper(allocates=True)
-def _alone(w: Window, job: int, mask: int, group: int, tasks_at: IntArray, fewest: int) -> float:
+def _alone(w: PlacementArrays, job: int, mask: int, group: int, tasks_at: IntArray, fewest: int) -> float:
     asked, level = w.jobs[job], w.jobs[job].level
     room = find_room(w, w.free, w.in_use, job, mask, level, group, tasks_at)
     if room == 0:
@@ -393,7 +402,9 @@ def is_uneven(tasks_at: IntArray, share: int) -> bool:
 
 
 @kernel(void(WINDOW, int64[::1], int64[::1], int64, int64, float64[::1]), allocates=True)
-def fill_alone_costs(w: Window, tasks_at: IntArray, fewest: IntArray, first: int, last: int, costs: FloatArray) -> None:
+def fill_alone_costs(
+    w: PlacementArrays, tasks_at: IntArray, fewest: IntArray, first: int, last: int, costs: FloatArray
+) -> None:
     """Write the least that jobs ``first .. last - 1`` cost on ``fewest`` nodes or more, all that is free being theirs.
 
     ``tasks_at`` is scratch, a number for each node; prices of leaves are zero.
@@ -407,7 +418,7 @@ def fill_alone_costs(w: Window, tasks_at: IntArray, fewest: IntArray, first: int
                     costs[job] = min(costs[job], _alone(w, job, mask, group, tasks_at, fewest[job]))
 
 
-def alone_costs(window: Window, fewest: IntArray, is_over: Callable[[], bool]) -> FloatArray:
+def alone_costs(window: PlacementArrays, fewest: IntArray, is_over: Callable[[], bool]) -> FloatArray:
     """Return the least that each job costs on ``fewest`` nodes or more, all that is free being its own; 0 if over."""
     n_jobs, size = window.jobs.size, len(window.free)
     costs, tasks_at = np.zeros(n_jobs), np.zeros(size, dtype=np.int64)
@@ -422,7 +433,7 @@ def alone_costs(window: Window, fewest: IntArray, is_over: Callable[[], bool]) -
 class Kinds(NamedTuple):
     """Jobs of a window by what asks for."""
 
-    window: Window  # of one job of each kind
+    window: PlacementArrays  # of one job of each kind
     of_job: IntArray  # kind of each job
     counts: IntArray  # jobs of each kind
 

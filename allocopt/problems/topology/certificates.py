@@ -17,14 +17,14 @@ from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.topology import HopFormula
 from allocopt.kernels.compiled import kernel
 from allocopt.problems.certificate import Certificate, InvalidCertificateError, floors
-from allocopt.problems.topology.placement import Placement, level_index, segment_sizes
 from allocopt.problems.topology.problem import TopologyProblem
+from allocopt.problems.topology.side_constraints import SideConstraints, level_index, segment_sizes
 from allocopt.problems.tree_check import CheckTree, fill_values
 
 GRID = 2**24  # prices of block sizes, in hops, are multiples of one part of it
 LEAST_BITS, MOST_BITS = 20, 44  # prices of parts are multiples of as fine a grid as 64 bits allow, within these powers
 MOST_SAVINGS = 64.0  # a price may be so many times what a job can save
-EVERYWHERE = Placement()
+EVERYWHERE = SideConstraints()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class PartPrices(Certificate[TopologyProblem]):
         groups = _Classes(problem, self.classes, self._grid(problem))
         formula = HopFormula.of(problem.topology, problem.hop_cost)
         scale = Fraction(formula.scale)
-        kinds: dict[tuple[int, Placement], int] = {}
+        kinds: dict[tuple[int, SideConstraints], int] = {}
         hops = Fraction(0)
         for job in problem.jobs:
             placement = job.placement or EVERYWHERE
@@ -189,7 +189,7 @@ class _Classes:
             raise InvalidCertificateError("a class names a group twice, or one without idle nodes or of another class")
         class_of[one.level - 1][at] = number
 
-    def most_saved(self, nodes: int, placement: Placement, weight: Fraction, scale: Fraction) -> Fraction:
+    def most_saved(self, nodes: int, placement: SideConstraints, weight: Fraction, scale: Fraction) -> Fraction:
         """Return the most that a job saves, times a weight, less the prices of its parts, in hops."""
         tree = CheckTree.of(self.parent, np.minimum(self.idle, nodes), self.several)
         lengths = np.diff(tree.first)
@@ -217,7 +217,7 @@ class _Classes:
         return Fraction(best, nodes * self.grid)
 
     def _ruled(
-        self, gains: Any, placement: Placement, nodes: int, class_of: IntArray, count: IntArray, scale: Fraction
+        self, gains: Any, placement: SideConstraints, nodes: int, class_of: IntArray, count: IntArray, scale: Fraction
     ) -> tuple[BoolArray, int]:
         """Return what the rules of a job forbid; add what they prefer to gains, and return by how much these grow."""
         topology, extra = self.problem.topology, 0

@@ -22,7 +22,6 @@ from allocopt.files.models import (
 )
 from allocopt.problems.base import Strategy
 from allocopt.problems.kind import Codec
-from allocopt.problems.topology.placement import LARGEST_PENALTY, Placement, Segments
 from allocopt.problems.topology.problem import (
     LARGEST_FRAGMENTATION_WEIGHT,
     LARGEST_HOP_COST,
@@ -33,6 +32,7 @@ from allocopt.problems.topology.problem import (
     allocation_order,
     check_order,
 )
+from allocopt.problems.topology.side_constraints import LARGEST_PENALTY, Segments, SideConstraints
 
 HopCost = Annotated[
     float, Field(ge=LEAST_HOP_COST, le=LARGEST_HOP_COST, description="Cost of one hop, in the unit of the objective.")
@@ -248,7 +248,7 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
         optional = {"fragmentation_weight": float(problem.fragmentation_weight)} if problem.fragmentation_weight else {}
         jobs = []
         for job in problem.jobs:
-            rules = {key: rule for key, rule in plain(job.placement or Placement()).items() if rule}
+            rules = {key: rule for key, rule in plain(job.placement or SideConstraints()).items() if rule}
             if "segments" in rules:
                 rules["segments"] = segments_object(rules["segments"])
             jobs.append({"id": job.id, "nodes": int(job.nodes), **rules})
@@ -291,11 +291,11 @@ def topology_object(topology: Topology) -> dict[str, object]:
 
 
 @cache
-def _placements() -> TypeAdapter[Placement]:
-    return TypeAdapter(Placement)
+def _placements() -> TypeAdapter[SideConstraints]:
+    return TypeAdapter(SideConstraints)
 
 
-def _rules_of(job: _JobModel) -> Placement | None:
+def _rules_of(job: _JobModel) -> SideConstraints | None:
     rules = job.model_dump(exclude={"id", "nodes", "segments"})
     placement = _placements().validate_python(rules | {"segments": segments_of(job.segments)})
-    return None if placement == Placement() else placement
+    return None if placement == SideConstraints() else placement

@@ -13,7 +13,7 @@ from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.files.faults import shown
 from allocopt.notebook import html_table
 from allocopt.problems.base import Sense, Strategy, check_distinct, check_range, chosen
-from allocopt.problems.topology.placement import Placement
+from allocopt.problems.topology.side_constraints import SideConstraints
 
 # Beyond them sums of costs could leave the range in which the package's tolerances tell two costs apart.
 LEAST_HOP_COST, LARGEST_HOP_COST = 1e-6, 1e12
@@ -26,7 +26,7 @@ class Job:
 
     id: str
     nodes: int  # that it asks for, at least 1
-    placement: Placement | None = None  # in which groups its nodes may lie; None for everywhere
+    placement: SideConstraints | None = None  # in which groups its nodes may lie; None for everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class TopologyProblem:
     @property
     def has_side_constraints(self) -> bool:
         """Whether there is more to it than the hops of the jobs: restricted jobs, or a fragmentation weight."""
-        are_ruled = any(job.placement not in (None, Placement()) for job in self.jobs)
+        are_ruled = any(job.placement not in (None, SideConstraints()) for job in self.jobs)
         return self.fragmentation_weight > 0 or are_ruled
 
     @property
@@ -218,8 +218,10 @@ def _check_jobs(jobs: Sequence[Job], n_idle: int) -> None:
             raise InvalidProblemError(f"jobs[{index}]", f"is {shown(job)}, must be a Job")
         if not isinstance(job.id, str):
             raise InvalidProblemError(f"jobs[{index}].id", f"is {shown(job.id)}, must be a text")
-        if not isinstance(job.placement, Placement | None):
-            raise InvalidProblemError(f"jobs[{index}].placement", f"is {shown(job.placement)}, must be a Placement")
+        if not isinstance(job.placement, SideConstraints | None):
+            raise InvalidProblemError(
+                f"jobs[{index}].placement", f"is {shown(job.placement)}, must be a SideConstraints"
+            )
         if not isinstance(job.nodes, int | np.integer) or job.nodes < 1:
             fault = f"job {job.id!r} asks for {job.nodes} nodes, must be a whole number from 1 on"
             raise InvalidProblemError(f"jobs[{index}].nodes", fault)

@@ -15,7 +15,7 @@ from allocopt.kernels.insertion import JobClasses
 from allocopt.kernels.tree import GROUP_TREE, GroupTree, circular_block_costs
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.certificates import PartClass, PartPrices, SizePrices
-from allocopt.problems.topology.placement import Placement, level_index, segment_sizes
+from allocopt.problems.topology.side_constraints import SideConstraints, level_index, segment_sizes
 
 
 def encode(problem: TopologyProblem) -> Encoding:
@@ -79,7 +79,7 @@ def group_tree(encoding: Encoding) -> GroupTree:
     return tree
 
 
-EVERYWHERE = Placement()
+EVERYWHERE = SideConstraints()
 
 
 def job_classes(

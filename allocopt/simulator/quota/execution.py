@@ -13,7 +13,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.coallocation.interference import Interference, Sharing, Tenant, slowdowns
 from allocopt.simulator.decisions import Start
 from allocopt.simulator.execution import Change
-from allocopt.simulator.placement import Guest
+from allocopt.simulator.held_nodes import Guest
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.state import NOBODY
 from allocopt.traces.applications import QueuedJob
@@ -97,7 +97,7 @@ class Progress:
 
 
 @dataclass
-class Allocation:
+class SharedCores:
     """Cores that one job owns, and may share with a guest."""
 
     host: Progress  # the job that owns it
@@ -157,7 +157,7 @@ class QuotaView:
     cores: int
     jobs: tuple[QueuedJob, ...]  # all jobs, by their numbers
     queue: list[int]  # numbers of the waiting jobs in the order of their submission
-    allocations: list[Allocation]  # the allocations, oldest first; schedulers must not change them
+    allocations: list[SharedCores]  # the allocations, oldest first; schedulers must not change them
     rng: np.random.Generator
 
     @property
@@ -218,7 +218,7 @@ class _Accounts:
     def of(cls, jobs: int) -> "_Accounts":
         return cls(np.full(jobs, NOBODY), np.zeros(jobs, dtype=np.int64), *(np.zeros(jobs) for _ in range(8)))
 
-    def note(self, allocation: Allocation, seconds: float) -> None:
+    def note(self, allocation: SharedCores, seconds: float) -> None:
         # Some seconds in which nothing changes on an allocation.
         self.owned_s[allocation.number] += seconds
         self.hosting_s[allocation.number] += seconds * (allocation.guest is not None)
@@ -268,7 +268,7 @@ class QuotaExecution:
         self, jobs: Sequence[QueuedJob], sharing: Sharing = Sharing.SHARES, interference: Interference | None = None
     ) -> None:
         self.jobs = tuple(jobs)
-        self.allocations: list[Allocation] = []
+        self.allocations: list[SharedCores] = []
         self.accounts = _Accounts.of(len(self.jobs))
         # Seconds after which the scheduler is called again while jobs share; None for when something happens only.
         self.period_s: float | None = None
@@ -276,7 +276,7 @@ class QuotaExecution:
         self._known: set[int] = set()
         self._speeds: dict[int, float] = {}
 
-    def follow(self, now: float, running: Sequence[int], guests: Mapping[int, Guest]) -> list[Allocation]:
+    def follow(self, now: float, running: Sequence[int], guests: Mapping[int, Guest]) -> list[SharedCores]:
         """Follow the simulation to a time, and to who runs where then; return the allocations whose owners ended."""
         if now > self._now:
             for allocation in self.allocations:
@@ -291,7 +291,7 @@ class QuotaExecution:
                 self._known.add(job)
                 progress, host = Progress(job, self.jobs[job], now), hosts.get(job)
                 if host is None:
-                    self.allocations.append(Allocation(progress))
+                    self.allocations.append(SharedCores(progress))
                     continue
                 next(one for one in self.allocations if one.number == host).guest = progress
                 self.accounts.guests[host] += 1
@@ -326,7 +326,7 @@ class QuotaExecution:
     def _jobs(self) -> Iterator[Progress]:
         return (one for allocation in self.allocations for one in allocation.jobs)
 
-    def _take_ended(self, running: set[int]) -> list[Allocation]:
+    def _take_ended(self, running: set[int]) -> list[SharedCores]:
         # A guest whose host has ended owns an allocation from now on.
         over = []
         for allocation in list(self.allocations):
@@ -336,5 +336,5 @@ class QuotaExecution:
                 over.append(allocation)
                 self.allocations.remove(allocation)
                 if allocation.guest is not None:
-                    self.allocations.append(Allocation(allocation.guest))
+                    self.allocations.append(SharedCores(allocation.guest))
         return over

@@ -18,7 +18,7 @@ from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT, CoallocationObjective, CoallocationProblem
 from allocopt.simulator.decisions import Decision, PlaceGuest, SetQuota
 from allocopt.simulator.engine import Simulation
-from allocopt.simulator.quota.execution import Allocation, QuotaExecution, QuotaSchedule, QuotaView
+from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule, QuotaView, SharedCores
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.view import View
@@ -43,7 +43,7 @@ class QuotaScheduler(ABC):
     def share(self, view: QuotaView) -> Iterable[Decision]:
         """Return which jobs start, where, and which quotas change; the view shows each decision before the next."""
 
-    def ended(self, view: QuotaView, allocation: Allocation) -> None:  # noqa: B027 - most learn nothing
+    def ended(self, view: QuotaView, allocation: SharedCores) -> None:  # noqa: B027 - most learn nothing
         """Take note that the owner of an allocation has just ended; the guest that it had, if any, now owns its own."""
 
     def schedule(self, view: View) -> Iterator[Decision]:
@@ -153,7 +153,7 @@ class Question:
 
     view: QuotaView
     # Where; its owner is the host.
-    allocation: Allocation
+    allocation: SharedCores
     # Number of the guest, and whether it is there already, and gets another quota, or waits, and may be refused.
     guest: int
     is_there: bool

@@ -3,10 +3,10 @@
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.problems.placement.window import tasks_in_room
-from allocopt.simulator.shared.state import ALONE, Allocation, Shared
+from allocopt.simulator.shared.state import ALONE, AllocationRule, Shared
 
-FIRST_FIT, LEAST_LOADED = int(Allocation.FIRST_FIT), int(Allocation.LEAST_LOADED)
-LOWEST_SWITCH = int(Allocation.LOWEST_SWITCH)
+FIRST_FIT, LEAST_LOADED = int(AllocationRule.FIRST_FIT), int(AllocationRule.LEAST_LOADED)
+LOWEST_SWITCH = int(AllocationRule.LOWEST_SWITCH)
 MANY = 2**20  # more than there are nodes or groups, so that value * MANY + number orders by value, then number
 
 

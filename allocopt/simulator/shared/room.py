@@ -16,8 +16,8 @@ from allocopt.kernels.ready import make_ready
 from allocopt.plugins import no_such_part
 from allocopt.problems.placement.problem import NodeTasks, PlacementJob, PlacementProblem, Placements
 from allocopt.problems.windows import window_problem, window_solution
+from allocopt.simulator.held_nodes import Share
 from allocopt.simulator.kernels.in_order import ASKS, OVER
-from allocopt.simulator.placement import Share
 from allocopt.simulator.pool import Pool
 from allocopt.simulator.posed import SharedNodesWindow
 from allocopt.simulator.rules import Backfill, QueueKeys, Rules
@@ -28,7 +28,7 @@ from allocopt.simulator.shared.passes import simulate_shared
 from allocopt.simulator.shared.state import (
     ALONE,
     NOW,
-    Allocation,
+    AllocationRule,
     Shared,
     SharedJobs,
     SharedMachine,
@@ -109,12 +109,12 @@ class BySolver(NamedTuple):
     budget: Budget
 
 
-def allocation_named(name: str, budget: Budget) -> Allocation | BySolver:
+def allocation_named(name: str, budget: Budget) -> AllocationRule | BySolver:
     """Return the rule of a name, such as ``first`` or ``best-fit``, or a solver of placement problems.
 
     Raises `UsageError` if there is neither.
     """
-    rules = {rule.name.lower().replace("_", "-").replace("first-fit", "first"): rule for rule in Allocation}
+    rules = {rule.name.lower().replace("_", "-").replace("first-fit", "first"): rule for rule in AllocationRule}
     solvers = [one for one in solver_names("placement") if one not in rules]
     if name not in rules and name not in solvers:
         if name not in solver_names():
@@ -176,7 +176,7 @@ class SharedNodes:
         """Return the room before the first event; see `allocopt.simulator.rooms.room_of`."""
         if demands is not None:
             raise UsageError("demands go with a platform: on a cluster jobs ask for what their requests say")
-        if not isinstance(allocator, Allocation | BySolver):
+        if not isinstance(allocator, AllocationRule | BySolver):
             if not isinstance(allocator, str | None):
                 known = "a rule of allocation, a solver of placement problems, or the name of one"
                 raise UsageError(f"the allocator is {allocator!r}, must on a cluster be {known}")
@@ -188,7 +188,7 @@ class SharedNodes:
         placed_by, rng = None, np.random.default_rng(seed)
         if isinstance(allocator, BySolver):
             placed_by = PlacedBySolver(cluster, requests, request_of, *allocator, seed)
-            allocator = Allocation.LOWEST_SWITCH
+            allocator = AllocationRule.LOWEST_SWITCH
         # The view answers with the queue in the order of arrival.
         backfill, order, tried = Backfill.FIRST_FIT, QueueKeys.by_arrival(len(workload)), None
         if isinstance(scheduler, ListScheduler):
@@ -347,12 +347,15 @@ class SharedNodes:
         while (job := int(next_backfillable_shared(self.state, job))) != NOBODY:
             yield job
 
-    def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST) -> SharedNodesWindow:
+    def window(
+        self, jobs: IntArray, name: str, hop_cost: float = HOP_COST, *, overtaking: bool = False
+    ) -> SharedNodesWindow:
         """Pose the choice of nodes for waiting jobs: those that the rule of the lowest switch places in this order.
 
-        Like a pool, a partition takes none behind the first of its jobs that finds no room.
+        Unless jobs may be overtaken, a partition takes none behind the first of its jobs that finds no room.
         """
-        fitting = self._before_first(jobs, ~self.fitting(jobs))[:MOST_IN_WINDOW] if len(jobs) else jobs
+        fits = self.fitting(jobs) if len(jobs) else np.zeros(0, dtype=np.bool_)
+        fitting = (jobs[fits] if overtaking else self._before_first(jobs, ~fits))[:MOST_IN_WINDOW]
         if not len(fitting):
             return SharedNodesWindow((), None, None)
         free, users = self.state.room[NOW], self.state.users[NOW]
@@ -361,7 +364,8 @@ class SharedNodes:
         named = {str(self._ids[job]): one for job, one in asked.items()}
         problem = PlacementProblem.of(self.cluster, named, free, users > 0, hop_cost, name)
         found = dict(zip(asked, solve(problem, solver="cons-tres").found().of_jobs, strict=True))
-        placed = self._before_first(fitting, np.array([not found[job] for job in asked])).tolist()
+        is_placed = np.array([bool(found[job]) for job in asked])
+        placed = (fitting[is_placed] if overtaking else self._before_first(fitting, ~is_placed)).tolist()
         named = {str(self._ids[job]): asked[job] for job in placed}
         posed = window_problem(self.cluster, named, free, users > 0, name, hop_cost)
         return SharedNodesWindow(tuple(placed), posed, window_solution(posed, [dict(found[job]) for job in placed]))

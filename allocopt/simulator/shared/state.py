@@ -20,7 +20,7 @@ from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueKeys
 from allocopt.simulator.state import NOBODY, EventClock, EventJob, PassRules, first_clock, wait_for, waiting_jobs
 
 
-class Allocation(IntEnum):
+class AllocationRule(IntEnum):
     """How nodes are chosen for a job among those with room.
 
     See `docs/clusters.md` for the rules in full.
@@ -123,7 +123,7 @@ class _ClockRecord(EventClock, Protocol):
 class _RulesRecord(PassRules, Protocol):
     """How jobs are scheduled and placed."""
 
-    allocation: int  # an `Allocation`
+    allocation: int  # an `AllocationRule`
     period: float  # between two passes that backfill conservatively, in seconds
     is_asking: int  # whether to stop before a job of several nodes starts, so that the caller may choose these, 0 or 1
 
@@ -197,7 +197,7 @@ class SharedRules(NamedTuple):
     ``depth`` reservations. At events jobs start as without backfilling.
     """
 
-    allocation: Allocation = Allocation.FIRST_FIT
+    allocation: AllocationRule = AllocationRule.FIRST_FIT
     backfill: Backfill = Backfill.NONE
     period: float = 30.0
     depth: int = 500
@@ -209,7 +209,7 @@ class SharedMachine(NamedTuple):
 
     capacity: IntMatrix  # amounts by node and resource, cores first, ``(m, R)``
     groups: IntMatrix  # groups of the nodes by level below the top, ``(L, m)``
-    weights: IntArray  # of the nodes; `Allocation.FIRST_FIT` takes the lowest first
+    weights: IntArray  # of the nodes; `AllocationRule.FIRST_FIT` takes the lowest first
     tiers: IntArray  # of the partitions, ``(P,)``
 
     @classmethod

@@ -16,7 +16,7 @@ from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, insertion_state, place_job
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.solving.budget import Clock
-from formulations.topology.dcas.window import WINDOW, Window
+from formulations.topology.dcas.window import WINDOW, DcasWindow
 
 ITERATIONS = 120
 LOOKS = 6  # looks at the clock while the bound rises
@@ -36,7 +36,7 @@ class _Ascent(NamedTuple):
 
 @kernel(float64(WINDOW, GROUP_TREE, INSERTION_STATE, record_type(_Ascent), float64, float64, int64))
 def _ascend(
-    window: Window,
+    window: DcasWindow,
     tree: GroupTree,  # of the window
     state: InsertionState,  # all nodes idle
     space: _Ascent,
@@ -107,11 +107,11 @@ class Prices:
     bound: float  # on the cost of any disjoint node sets
 
     @classmethod
-    def none(cls, window: Window) -> "Prices":
+    def none(cls, window: DcasWindow) -> "Prices":
         """Return prices of zero, whose bound is that of every block alone."""
         return cls(np.zeros(len(window.pod)), np.zeros(len(window.sizes)), -np.inf).raised(window, np.inf)
 
-    def raised(self, window: Window, upper: float, clock: Clock | None = None) -> "Prices":
+    def raised(self, window: DcasWindow, upper: float, clock: Clock | None = None) -> "Prices":
         """Raise the bound by some steps while there is time, by one without a clock; an allocation costs ``upper``."""
         leaf, best, bound = self.leaf.copy(), self.best.copy(), self.bound
         direction, excess = np.zeros((2, len(leaf)))
@@ -153,7 +153,7 @@ REACH = record_type(Reach)
 
 
 @inlined
-def left_saving(window: Window, reach: Reach, c: int, leaf: int, room: int, rest: int, x: int, y: int) -> float:
+def left_saving(window: DcasWindow, reach: Reach, c: int, leaf: int, room: int, rest: int, x: int, y: int) -> float:
     """Return the most that ``rest`` nodes save in ``room`` of a leaf and left of it; x lie in it, y in its pod."""
     n, width = window.sizes[c], reach.width[c]
     in_leaf, in_pod = window.factor[c] * window.weights[0], window.factor[c] * window.weights[1]
@@ -169,7 +169,7 @@ def left_saving(window: Window, reach: Reach, c: int, leaf: int, room: int, rest
 
 
 @kernel(void(WINDOW, REACH, int64, int64))
-def fill_reach(window: Window, reach: Reach, c: int, leaf: int) -> None:
+def fill_reach(window: DcasWindow, reach: Reach, c: int, leaf: int) -> None:
     """Fill ``reach.tables`` for a class and a leaf; those of the leaves before are filled."""
     n, width = window.sizes[c], reach.width[c]
     for rest in range(n + 1):

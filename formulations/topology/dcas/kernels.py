@@ -17,7 +17,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import inlined, kernel
 from formulations.topology.dcas.bounds import REACH, Reach, left_saving
-from formulations.topology.dcas.window import WINDOW, Window, fit
+from formulations.topology.dcas.window import WINDOW, DcasWindow, fit
 
 IndexArray = NDArray[np.int32]
 
@@ -67,7 +67,7 @@ class Tables(NamedTuple):
     cursor: IntArray  # where the recursion stands
 
     @classmethod
-    def empty(cls, window: Window, capacity: int) -> "Tables":
+    def empty(cls, window: DcasWindow, capacity: int) -> "Tables":
         """Allocate room for ``capacity`` parts, and a quarter as many fillings."""
         positions, n_states = len(window.leaf) + 1, len(window.used)
         index = (len(window.sizes), positions, int(window.sizes.max()) + 1)
@@ -104,7 +104,7 @@ class Tables(NamedTuple):
         parts = self.parts._replace(**longer(self.parts, capacity))
         return self._replace(parts=parts, fillings=self.fillings._replace(**longer(self.fillings, capacity // 4)))
 
-    def restart(self, window: Window) -> None:
+    def restart(self, window: DcasWindow) -> None:
         """Let the recursion begin: at the last position with the first class and one node."""
         for array in (self.stamp, self.saving_stamp, self.cursor):
             array[:] = 0
@@ -131,7 +131,7 @@ def _sort(order: IndexArray, excess: FloatArray, first: int, last: int) -> None:
 
 @inlined
 def _add_part(
-    window: Window,
+    window: DcasWindow,
     reach: Reach,
     tables: Tables,
     limit: float,
@@ -183,7 +183,7 @@ def _add_part(
 
 @inlined
 def _extend(
-    window: Window, reach: Reach, tables: Tables, limit: float, gap: int, inside: int, gap_excess: float
+    window: DcasWindow, reach: Reach, tables: Tables, limit: float, gap: int, inside: int, gap_excess: float
 ) -> int:
     """Put a node and a gap before all parts behind the gap; return the work done, or -1 if the tables are full."""
     parts, cursor = tables.parts, tables.cursor
@@ -213,7 +213,7 @@ def _extend(
 
 
 @inlined
-def _make_parts(window: Window, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
+def _make_parts(window: DcasWindow, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
     """Make the parts of the cursor, whose ``NEXT`` is the next gap; return the work done, or -1 if full."""
     parts, fillings, cursor = tables.parts, tables.fillings, tables.cursor
     p, c, r = cursor[POSITION], cursor[CLASS], cursor[NODES]
@@ -279,7 +279,7 @@ def _offer_filling(tables: Tables, blocks: int, excess: float, part: int, rest: 
 
 
 @inlined
-def _make_fillings(window: Window, tables: Tables, limit: float, most_work: int) -> int:
+def _make_fillings(window: DcasWindow, tables: Tables, limit: float, most_work: int) -> int:
     """Make those that begin with a block of the cursor's class; ``NEXT`` is the next of its parts."""
     parts, fillings, cursor = tables.parts, tables.fillings, tables.cursor
     p, m, c = cursor[POSITION], window.leaf.size, cursor[CLASS] - window.sizes.size
@@ -312,7 +312,7 @@ def _make_fillings(window: Window, tables: Tables, limit: float, most_work: int)
 
 
 @kernel(int64(WINDOW, REACH, record_type(Tables), float64, int64))
-def advance(window: Window, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
+def advance(window: DcasWindow, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
     """Go on from the cursor over some ``most_work`` entries of an excess below ``limit``; return how it ended."""
     work, fillings, cursor, n_classes = 0, tables.fillings, tables.cursor, window.sizes.size
     while cursor[POSITION] >= 0:

@@ -25,7 +25,7 @@ from allocopt.solving import Run, StopReason
 from allocopt.solving.budget import Clock
 from formulations.topology.dcas.bounds import BOUND_KERNELS, Prices, Reach, fill_reach
 from formulations.topology.dcas.kernels import FULL, N_PARTS, PAUSED, Tables, advance
-from formulations.topology.dcas.window import WINDOW, Levels, Window
+from formulations.topology.dcas.window import WINDOW, DcasWindow, Levels
 
 NOISE = 0.012  # largest noise on the cost of a block, relative to the bound of the window
 DECODING_SLICE = 100_000  # positions looked at between two looks at the clock: a few milliseconds
@@ -56,7 +56,7 @@ class _Decoding(NamedTuple):
 
 
 @inlined
-def _count(window: Window, decoding: _Decoding, position: int, by: int, factor: float) -> float:
+def _count(window: DcasWindow, decoding: _Decoding, position: int, by: int, factor: float) -> float:
     # By how much the block's cost less savings rises, prices paid, as a node is added or taken away.
     leaf = window.leaf[position]
     pod = window.pod[leaf]
@@ -69,7 +69,7 @@ def _count(window: Window, decoding: _Decoding, position: int, by: int, factor: 
 
 @inlined
 def _best_start(
-    window: Window, decoding: _Decoding, n_left: int, n: int, factor: float, noise: float
+    window: DcasWindow, decoding: _Decoding, n_left: int, n: int, factor: float, noise: float
 ) -> tuple[int, float]:
     # Block of n nodes of the circle of the positions left whose excess, plus noise, is least; and its value.
     value = 0.0
@@ -93,7 +93,7 @@ def _best_start(
 
 
 @inlined
-def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> float:
+def _place(window: DcasWindow, decoding: _Decoding, noise: float, most: float) -> float:
     # Returns the excess, or infinity once it reaches ``most``.
     n_left, excess = window.leaf.size, 0.0
     for position in range(n_left):
@@ -123,7 +123,7 @@ def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> fl
 
 
 @kernel(float64(WINDOW, record_type(_Decoding), float64, float64, int64))
-def _decode(window: Window, decoding: _Decoding, noise: float, most: float, times: int) -> float:
+def _decode(window: DcasWindow, decoding: _Decoding, noise: float, most: float, times: int) -> float:
     """Place the jobs so many times; return the least excess, below ``most``, with its allocation in ``best_owners``."""
     for _ in range(times):
         for index in range(decoding.order.size - 1, 0, -1):
@@ -142,7 +142,7 @@ def _decode(window: Window, decoding: _Decoding, noise: float, most: float, time
 class _Decoder:
     """Places the jobs of a window, cut before a position, one after the other, and offers what it finds to the run."""
 
-    def __init__(self, problem: TopologyProblem, window: Window, cut: int) -> None:
+    def __init__(self, problem: TopologyProblem, window: DcasWindow, cut: int) -> None:
         self._problem, self._window, self._cut = problem, window, cut
         jobs = np.repeat(np.arange(len(window.sizes)), window.counts)[window.factor.repeat(window.counts) > 0]
         left, owners, best_owners = np.zeros((3, len(window.leaf)), dtype=np.int64)
@@ -178,7 +178,7 @@ def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
     encoding = encode(problem)
     levels = Levels.of(encoding)
     cut = int(levels.cuts[0])
-    window = Window.of(encoding, levels, cut)
+    window = DcasWindow.of(encoding, levels, cut)
     decoder = _Decoder(problem, window, cut)
     prices = Prices.none(window)
     run.prove(prices.bound, partial(_priced, problem, window, cut, prices))
@@ -210,7 +210,7 @@ def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
     return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.COMPLETED
 
 
-def _priced(problem: TopologyProblem, window: Window, cut: int, prices: Prices) -> PartPrices:
+def _priced(problem: TopologyProblem, window: DcasWindow, cut: int, prices: Prices) -> PartPrices:
     """Return the certificate of the prices of leaves, of which those that are left over take the cheapest."""
     of_position = prices.leaf[window.leaf]
     # The last of the nodes that are left over sets the level from which on jobs pay.
@@ -232,7 +232,7 @@ def _growth(parts_by_limit: list[tuple[float, int]]) -> float:
 
 
 class _Rounds:
-    def __init__(self, window: Window, prices: Prices, clock: Clock) -> None:
+    def __init__(self, window: DcasWindow, prices: Prices, clock: Clock) -> None:
         self._window = window
         width = np.where(window.factor > 0, window.sizes + 1, 1)
         ends = np.cumsum(len(window.pod) * (window.sizes + 1) * width)

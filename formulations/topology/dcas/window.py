@@ -60,7 +60,7 @@ class Levels(NamedTuple):
         return np.flatnonzero(begins[-1]) if len(begins) else np.zeros(1, dtype=np.int64)
 
 
-class Window(NamedTuple):
+class DcasWindow(NamedTuple):
     """Idle positions as intervals of leaves within intervals of pods, and the blocks to be placed on them.
 
     Jobs of equal size are one class of blocks; the leftover, if there is any, is a block of the last class.
@@ -82,7 +82,7 @@ class Window(NamedTuple):
     used: IntArray  # nodes of each multiset, shape (S,)
 
     @classmethod
-    def of(cls, encoding: Encoding, levels: Levels, cut: int) -> "Window":
+    def of(cls, encoding: Encoding, levels: Levels, cut: int) -> "DcasWindow":
         """Return a window whose circle is cut before position ``cut``, one of the cuts of its levels."""
         groups, weights = levels
         m, missing = groups.shape[1], MOST_LEVELS - len(weights)
@@ -110,7 +110,7 @@ class Window(NamedTuple):
         )
 
 
-WINDOW = record_type(Window)
+WINDOW = record_type(DcasWindow)
 
 
 def _class_sizes(encoding: Encoding) -> tuple[IntArray, IntArray]:
@@ -144,7 +144,7 @@ def dcas_refusal(problem: TopologyProblem) -> str | None:
 
 
 @inlined
-def fit(window: Window, one: int, other: int) -> bool:
+def fit(window: DcasWindow, one: int, other: int) -> bool:
     """Whether the sum of two packed multisets is one."""
     # Taken from all, a count that is too large borrows the free bit above its field.
     return (window.room - one - other) & window.free_bits == window.free_bits

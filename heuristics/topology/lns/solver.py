@@ -15,7 +15,15 @@ from allocopt.topology import Strategy, TopologyProblem, TopologySolver
 from heuristics.topology.annealing import Schedule
 from heuristics.topology.greedy import RULED_KERNELS, RuledInsertion, insert_by_rules
 from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
-from heuristics.topology.lns.state import RULED_START_KERNELS, START_KERNELS, Moves, Rules, State, Window, parts_of
+from heuristics.topology.lns.state import (
+    RULED_START_KERNELS,
+    START_KERNELS,
+    EncodedProblem,
+    Moves,
+    Rules,
+    State,
+    parts_of,
+)
 from heuristics.topology.nested import NESTED_KERNELS, search_nested
 from heuristics.topology.production_rules import BestFit
 
@@ -88,7 +96,7 @@ class Lns(TopologySolver):
             return search_nested(problem, run, budget, seed, schedule)
         if run.clock.expired():
             return StopReason.TIME_LIMIT
-        window, given, moves = Window.of(problem), run.objective, self.moves(len(problem.jobs))
+        window, given, moves = EncodedProblem.of(problem), run.objective, self.moves(len(problem.jobs))
         if problem.has_side_constraints and run.solution is None:
             insert_by_rules(problem, run, budget, seed)
         elif problem.has_side_constraints:
@@ -115,7 +123,7 @@ class Lns(TopologySolver):
         cooling = self._cooling(len(problem.jobs), warm=run.objective == given)
         return self._walk(window, state, run, budget, cooling, rules)
 
-    def _better(self, window: Window, state: State, moves: Moves, run: Run) -> State:
+    def _better(self, window: EncodedProblem, state: State, moves: Moves, run: Run) -> State:
         # What `lns-prices` does too: the incumbent if it is no worse than what the search begins with.
         if run.objective is not None and run.objective <= window.cost(float(parts_of(state)[2].savings[1])):
             return window.moved(state, run.solution, moves)
@@ -136,7 +144,13 @@ class Lns(TopologySolver):
         return _Cooling(hottest, self.coldest, max(self.steps, 2 * steps), steps)
 
     def _walk(
-        self, window: Window, state: State, run: Run, budget: Budget, cooling: "_Cooling", rules: Rules | None = None
+        self,
+        window: EncodedProblem,
+        state: State,
+        run: Run,
+        budget: Budget,
+        cooling: "_Cooling",
+        rules: Rules | None = None,
     ) -> StopReason:
         moves, reserve_s = self.moves(len(window.problem.jobs)), RESERVE * window.encoding_s
         unlimited = self.steps if budget.seconds is None else MOST_ITERATIONS
@@ -250,7 +264,7 @@ class _Pace:
 
 
 class _Journal:
-    def __init__(self, window: Window, run: Run, state: State, takes_s: float) -> None:
+    def __init__(self, window: EncodedProblem, run: Run, state: State, takes_s: float) -> None:
         self._window, self._run, self._state, self._savings = window, run, state, parts_of(state)[2].savings
         known = run.objective is not None and run.objective <= window.cost(self.best)
         self._offered = self.best if known else -math.inf

@@ -378,7 +378,7 @@ RULED_START_KERNELS = (*TREE_KERNELS, begin_at, _savings_alone, parts_of, _posit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Window:
+class EncodedProblem:
     """A problem as the search takes it."""
 
     problem: TopologyProblem
@@ -388,7 +388,7 @@ class Window:
     encoding_s: float  # how long it took to read the problem, in seconds: a measure of what else takes time
 
     @classmethod
-    def of(cls, problem: TopologyProblem) -> "Window":
+    def of(cls, problem: TopologyProblem) -> "EncodedProblem":
         """Prepare a problem."""
         started = time.perf_counter()
         encoding = encode(problem)

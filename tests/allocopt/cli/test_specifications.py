@@ -8,7 +8,7 @@ import pytest
 from support.program import Run
 
 from allocopt.experiments.fields import FieldError
-from allocopt.experiments.simulations import Simulation
+from allocopt.experiments.simulations import PreparedSimulation
 from allocopt.experiments.specs import SimulationSpec, SolveSpec
 
 SWF = "; MaxProcs: 4\n" + "".join(
@@ -39,7 +39,7 @@ def test_options_files_texts_and_python_ask_for_the_same(run: Run, folder: Path)
         ("--set", f"trace={trace}", "--set", "policy=sjf", "--set", "max_jobs=9", "--set", "backfill=easy"),
     )
     rows = [without_times(run("simulate", *way, "--json").rows[0]) for way in ways]
-    made = Simulation.of(SimulationSpec(trace=str(trace), policy="sjf", max_jobs=9, backfill="easy")).run()
+    made = PreparedSimulation.of(SimulationSpec(trace=str(trace), policy="sjf", max_jobs=9, backfill="easy")).run()
     assert rows == [rows[0]] * len(ways)
     assert (rows[0]["jobs"], rows[0]["makespan_s"]) == (9, made.makespan_s)
 

@@ -18,7 +18,7 @@ from support.environments import ARGUMENTS, action_of, task_of
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.envs import COALLOCATION, CUSH, ENVIRONMENT, POLICY_SELECTION, TASKS, TWO_LEVEL
 from allocopt.envs.cush import task as cush
-from allocopt.envs.policy_selection.task import LEVELS, Options
+from allocopt.envs.policy_selection.task import LEVELS, PolicySelectionOptions
 from allocopt.envs.side_by_side import STAY, SideBySide
 from allocopt.errors import UsageError
 from allocopt.simulator.metrics import measure
@@ -64,8 +64,11 @@ SMALL = irmasim_testbed({3.4: 2})
 DRAWN: dict[str, dict[str, Any]] = {
     ENVIRONMENT: {"processors": 32, "n_jobs": 200},
     TWO_LEVEL: {"window": 9},
-    CUSH: {"machine": cush.Machine(4, 2, 4), "options": cush.Options()},
-    POLICY_SELECTION: {"machine": SMALL, "options": Options("normal", actions=("random-random", "first-high_gflops"))},
+    CUSH: {"machine": cush.Machine(4, 2, 4), "options": cush.CushOptions()},
+    POLICY_SELECTION: {
+        "machine": SMALL,
+        "options": PolicySelectionOptions("normal", actions=("random-random", "first-high_gflops")),
+    },
     COALLOCATION: {"cores": 64},
 }
 """By id, arguments of environments whose jobs are drawn."""
@@ -75,11 +78,11 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
     (TWO_LEVEL, {"window": 4, "observation": "state"}),
     (TWO_LEVEL, {"reservations": "none", "can_end": True}),
     (TWO_LEVEL, {"reservations": "renewed"}),
-    *((POLICY_SELECTION, {"machine": SMALL, "options": Options(level)}) for level in LEVELS),
+    *((POLICY_SELECTION, {"machine": SMALL, "options": PolicySelectionOptions(level)}) for level in LEVELS),
     *(
         (CUSH, {"machine": machine, "options": options})
         for machine in ("summit", cush.Machine(4, 2, 4))
-        for options in (cush.Options(), cush.Options(queue=2, horizon=3, observation="image"))
+        for options in (cush.CushOptions(), cush.CushOptions(queue=2, horizon=3, observation="image"))
     ),
 ]
 """Ids with other arguments than those of the contract."""

@@ -9,7 +9,7 @@ import pytest
 from support.sweeps import plug_in
 
 from allocopt.errors import AllocoptError
-from allocopt.live.plan import Window
+from allocopt.live.plan import PlannedWindow
 from allocopt.live.solver_process import SolverProcess
 from allocopt.problems.instances import shipped_problems
 from allocopt.problems.topology.problem import Allocation, TopologyProblem
@@ -48,11 +48,11 @@ def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
-def a_window(name: str) -> Window:
+def a_window(name: str) -> PlannedWindow:
     problem = replace(shipped_problems(TopologyProblem.kind)[0], name=name)
     assert isinstance(problem, TopologyProblem)
     greedy = Allocation.sequential(problem)
-    return Window(problem, greedy, verify(problem, greedy), ())
+    return PlannedWindow(problem, greedy, verify(problem, greedy), ())
 
 
 @pytest.fixture

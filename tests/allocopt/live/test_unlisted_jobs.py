@@ -13,7 +13,7 @@ from allocopt.cluster.named import NamedTree
 from allocopt.cluster.request import Request
 from allocopt.cluster.topology import Tree
 from allocopt.live.journal import FORMAT, Journal, read_journal
-from allocopt.live.plan import Window
+from allocopt.live.plan import PlannedWindow
 from allocopt.live.service import Limits, Mode, OptIn, Service
 from allocopt.live.slurm import Look, SlurmJob
 from allocopt.solving.result import Result
@@ -25,7 +25,7 @@ NAMES = tuple(f"n{number}" for number in range(8))
 class DirectSolves:
     """Solves in this process."""
 
-    def answer(self, window: Window, solver: str | None = None) -> tuple[Result, str]:
+    def answer(self, window: PlannedWindow, solver: str | None = None) -> tuple[Result, str]:
         return window.solved(solver or "auto", 1.0, 0), ""
 
 

@@ -32,8 +32,8 @@ from allocopt.problems.placement.certificates import LeafPrices
 from allocopt.problems.placement.problem import PlacementProblem
 from allocopt.problems.topology import Job, TopologyProblem, certificates, second_search
 from allocopt.problems.topology.certificates import PartClass, PartPrices, SizePrices
-from allocopt.problems.topology.placement import Placement, Preference
 from allocopt.problems.topology.second_search import Searched
+from allocopt.problems.topology.side_constraints import Preference, SideConstraints
 from allocopt.problems.tree_check import IMPOSSIBLE, CheckTree
 from allocopt.solving.certify import check_bound
 from allocopt.solving.solve import solve
@@ -355,7 +355,7 @@ def test_a_certificate_of_another_problem_does_not_certify() -> None:
 
 
 def test_prices_far_above_all_savings_prove_no_more_than_the_cost() -> None:
-    job = Job("a", 20, Placement(prefer=Preference("pod", 1e15)))
+    job = Job("a", 20, SideConstraints(prefer=Preference("pod", 1e15)))
     idle = np.array([*range(20), *range(80, 90), *range(160, 170)])
     problem = TopologyProblem(FatTree(3, 4, 20), idle, (job,), hop_cost=1.0)
     best = solve(problem, solver="auto", certify=True).objective

@@ -23,7 +23,7 @@ from allocopt.problems.instances import object_from_problem, problem_from_object
 from allocopt.problems.kind import get_kind, is_maximized, kind_names, kind_of
 from allocopt.problems.knapsack import KnapsackProblem
 from allocopt.problems.topology import Job, TopologyProblem
-from allocopt.problems.topology.placement import Placement
+from allocopt.problems.topology.side_constraints import SideConstraints
 from allocopt.solving.result import Status
 from allocopt.solving.solution_files import read_best_known
 from allocopt.solving.solve import solve
@@ -56,7 +56,7 @@ def told(problem: Problem) -> dict[str, Any]:
     held = dataclasses.asdict(problem)  # type: ignore[call-overload]
     for job in held["jobs"] if isinstance(problem, TopologyProblem) else ():
         # No rules and empty ones are the same.
-        job["placement"] = job["placement"] or dataclasses.asdict(Placement())
+        job["placement"] = job["placement"] or dataclasses.asdict(SideConstraints())
     if isinstance(problem, KnapsackProblem) and problem.reward != "capability":
         # The weights are for one objective alone.
         del held["weights"]

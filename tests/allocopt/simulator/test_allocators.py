@@ -12,7 +12,7 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree, Topology, hop_costs
 from allocopt.errors import UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.simulator.placement import Allocator, BreadthFirst, DepthFirst, Share
+from allocopt.simulator.held_nodes import Allocator, BreadthFirst, DepthFirst, Share
 from allocopt.simulator.window import TopologyAllocator
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.solve import solve

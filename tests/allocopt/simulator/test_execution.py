@@ -17,8 +17,8 @@ from allocopt.cluster.topology import FatTree, Pairs
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.decisions import Decision, PlaceGuest, Start
 from allocopt.simulator.execution import Change, HopSlowdown, Locality
+from allocopt.simulator.held_nodes import BreadthFirst, DepthFirst, Guest
 from allocopt.simulator.metrics import measure
-from allocopt.simulator.placement import BreadthFirst, DepthFirst, Guest
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.scheduler import ListScheduler, SchedulerError
 from allocopt.simulator.simulate import simulate

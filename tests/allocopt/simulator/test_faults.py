@@ -15,7 +15,7 @@ from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator import engine
 from allocopt.simulator.decisions import Reserve, Start, Wait
 from allocopt.simulator.execution import Change
-from allocopt.simulator.placement import DepthFirst, Share
+from allocopt.simulator.held_nodes import DepthFirst, Share
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.scheduler import SchedulerError
 from allocopt.simulator.simulate import simulate

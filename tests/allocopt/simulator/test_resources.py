@@ -12,7 +12,7 @@ from support.workloads import workload
 from allocopt.arrays import IntArray
 from allocopt.cluster.platform import Part, Platform
 from allocopt.simulator.engine import Simulation
-from allocopt.simulator.placement import Allocator, BreadthFirst, DepthFirst
+from allocopt.simulator.held_nodes import Allocator, BreadthFirst, DepthFirst
 from allocopt.simulator.pool import Pool
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.scheduler import ListScheduler

@@ -13,7 +13,7 @@ from support.windows import paper_window, window, windows
 from allocopt.cluster.topology import FatTree, Tree, hop_costs
 from allocopt.errors import InvalidProblemError, InvalidSolutionError, UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
+from allocopt.problems.topology.side_constraints import Groups, Preference, Segments, SideConstraints
 from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
@@ -24,7 +24,7 @@ CLUSTER_OF_FIVES = FatTree(2, 3, 5)
 NESTED = (Segments(4, "pod"), Segments(2, "leaf"))
 
 
-def ruled(placement: Placement, size: int = 4, weight: float = 0.0) -> TopologyProblem:
+def ruled(placement: SideConstraints, size: int = 4, weight: float = 0.0) -> TopologyProblem:
     problem = window(CLUSTER, range(16), [size, 2])
     first = replace(problem.jobs[0], placement=placement)
     return replace(problem, jobs=(first, problem.jobs[1]), fragmentation_weight=weight)
@@ -37,16 +37,24 @@ def given_to_first(*nodes: int) -> Allocation:
 @pytest.mark.parametrize(
     ("placement", "nodes", "message"),
     [
-        (Placement(not_in=(Groups("leaf", (1,)),)), (0, 1, 4, 5), "'job-0' has 2 nodes in leaf 1, where it must not"),
-        (Placement(only_in=(Groups("pod", (0,)),)), (0, 1, 2, 9), "'job-0' has 1 nodes in leaf 2"),
-        (Placement(within="pod"), (0, 1, 2, 9), "'job-0' has 3 of its 4 nodes in pod 0, must have all of them in one"),
-        (Placement(segments=(Segments(2, 1),)), (0, 1, 4, 8), "has 1 nodes in leaf 1, must have a multiple of 2"),
-        (Placement(segments=NESTED), (0, 1, 8, 9), "'job-0' has 2 nodes in pod 0, must have a multiple of 4"),
-        (Placement(segments=NESTED), (0, 1, 2, 4), "'job-0' has 3 nodes in leaf 0, must have a multiple of 2"),
+        (
+            SideConstraints(not_in=(Groups("leaf", (1,)),)),
+            (0, 1, 4, 5),
+            "'job-0' has 2 nodes in leaf 1, where it must not",
+        ),
+        (SideConstraints(only_in=(Groups("pod", (0,)),)), (0, 1, 2, 9), "'job-0' has 1 nodes in leaf 2"),
+        (
+            SideConstraints(within="pod"),
+            (0, 1, 2, 9),
+            "'job-0' has 3 of its 4 nodes in pod 0, must have all of them in one",
+        ),
+        (SideConstraints(segments=(Segments(2, 1),)), (0, 1, 4, 8), "has 1 nodes in leaf 1, must have a multiple of 2"),
+        (SideConstraints(segments=NESTED), (0, 1, 8, 9), "'job-0' has 2 nodes in pod 0, must have a multiple of 4"),
+        (SideConstraints(segments=NESTED), (0, 1, 2, 4), "'job-0' has 3 nodes in leaf 0, must have a multiple of 2"),
     ],
 )
 def test_a_broken_rule_is_named_with_job_group_and_count(
-    placement: Placement, nodes: tuple[int, ...], message: str
+    placement: SideConstraints, nodes: tuple[int, ...], message: str
 ) -> None:
     with pytest.raises(InvalidSolutionError, match=message):
         verify(ruled(placement), given_to_first(*nodes))
@@ -55,7 +63,7 @@ def test_a_broken_rule_is_named_with_job_group_and_count(
 def test_a_group_with_a_name_is_named() -> None:
     tree = Tree.from_levels([{"east": [0, 1, 2], "west": [3, 4, 5]}])
     problem = window(tree, range(6), [2])
-    job = replace(problem.jobs[0], placement=Placement(not_in=(Groups(1, ("west",)),)))
+    job = replace(problem.jobs[0], placement=SideConstraints(not_in=(Groups(1, ("west",)),)))
     with pytest.raises(InvalidSolutionError, match="has 1 nodes in leaf 'west'"):
         verify(replace(problem, jobs=(job,)), Allocation((np.array([2, 3]),)))
 
@@ -79,7 +87,7 @@ def test_exactly_the_allocations_that_keep_to_the_definitions_are_valid(problem:
 
 
 def test_penalty_and_fragmentation_are_part_of_the_objective() -> None:
-    problem = ruled(Placement(prefer=Preference("leaf", 700.0)), weight=0.5)
+    problem = ruled(SideConstraints(prefer=Preference("leaf", 700.0)), weight=0.5)
     allocation = given_to_first(0, 1, 4, 5)
     left = np.array([2, 3, 6, 7, 8, 9, 10, 11, 12, 13])
     hops = hop_costs(CLUSTER, 1000.0, [*allocation.nodes, left])
@@ -97,7 +105,7 @@ def test_segments_of_two_levels_are_kept_where_those_of_one_cost_less(solver: st
     inner, outer = Segments(2, 1), Segments(6, 2)
     costs = []
     for segments in ((inner,), (outer, inner)):
-        job = replace(problem.jobs[0], placement=Placement(segments=segments))
+        job = replace(problem.jobs[0], placement=SideConstraints(segments=segments))
         found = solve(replace(problem, jobs=(job,)), solver=solver, time_limit=None, iterations=200).found()
         counts = np.bincount(CLUSTER_OF_FIVES.groups_of(found.nodes[0])[1]).tolist()
         assert len(segments) == 1 or counts == [6, 6]
@@ -108,7 +116,7 @@ def test_segments_of_two_levels_are_kept_where_those_of_one_cost_less(solver: st
 
 @pytest.mark.parametrize("solver", ["auto", "exact"])
 def test_rules_that_nothing_keeps_are_infeasible(solver: str) -> None:
-    result = solve(ruled(Placement(within="leaf"), size=5), solver=solver)
+    result = solve(ruled(SideConstraints(within="leaf"), size=5), solver=solver)
     assert result.status is Status.INFEASIBLE
     assert result.solution is None
 
@@ -155,7 +163,7 @@ def test_on_a_window_of_the_paper_the_front_trades_cost_for_fragmentation() -> N
     assert len(set(costs)) == len(set(left)) == len(front)
 
 
-OPEN, LEAF = window(CLUSTER, range(16), [4, 3]), ruled(Placement(within="leaf"))
+OPEN, LEAF = window(CLUSTER, range(16), [4, 3]), ruled(SideConstraints(within="leaf"))
 
 
 @pytest.mark.parametrize(
@@ -163,8 +171,8 @@ OPEN, LEAF = window(CLUSTER, range(16), [4, 3]), ruled(Placement(within="leaf"))
     [
         (lambda: OPEN.without_nodes([16]), "node 16 is outside"),
         (lambda: OPEN.without_nodes(range(10)), "ask for 7 nodes together, but only 6 are idle"),
-        (lambda: ruled(Placement(prefer=Preference("pod", float("nan")))), r"jobs\[0\]\.prefer\.penalty: is nan"),
-        (lambda: ruled(Placement(), weight=-1.0), "fragmentation_weight: is -1"),
+        (lambda: ruled(SideConstraints(prefer=Preference("pod", float("nan")))), r"jobs\[0\]\.prefer\.penalty: is nan"),
+        (lambda: ruled(SideConstraints(), weight=-1.0), "fragmentation_weight: is -1"),
         (lambda: solve(LEAF, solver="best-fit"), "'best-fit' does not take placement rules .*: auto, exact, greedy"),
         (lambda: solve(LEAF, strategy="dcas", solver="dp"), "are for strategy free, not for dcas"),
         (lambda: pareto_front(OPEN, []), "at least one weight"),
@@ -177,5 +185,5 @@ def test_what_cannot_be_ruled_or_weighted_is_told(make: Callable[[], object], me
 
 
 def test_empty_rules_are_honoured_by_every_solver_and_excluded_nodes_are_not_idle() -> None:
-    assert solve(ruled(Placement()), solver="best-fit").status is Status.FEASIBLE
+    assert solve(ruled(SideConstraints()), solver="best-fit").status is Status.FEASIBLE
     assert OPEN.without_nodes([0, 1, 5, 15, 15]).idle_nodes.tolist() == [2, 3, 4, *range(6, 15)]

@@ -24,7 +24,7 @@ from allocopt.solving.verify import verify
 from formulations.topology.dcas import search
 from formulations.topology.dcas.bounds import Prices
 from formulations.topology.dcas.search import GROWTH, LEAST_GROWTH, _decode, _Decoder, _growth
-from formulations.topology.dcas.window import MOST_LEVELS, Levels, Window
+from formulations.topology.dcas.window import MOST_LEVELS, DcasWindow, Levels
 from formulations.topology.dynamic_program import DynamicProgram
 
 
@@ -48,7 +48,7 @@ def prices_of(problem: TopologyProblem, upper: float, cut: int = 0) -> Prices | 
     levels = Levels.of(encoding)
     if len(levels.groups) > MOST_LEVELS or len(levels.cuts) == 0:
         return None
-    window = Window.of(encoding, levels, int(levels.cuts[cut % len(levels.cuts)]))
+    window = DcasWindow.of(encoding, levels, int(levels.cuts[cut % len(levels.cuts)]))
     return Prices.none(window).raised(window, upper, Budget().start())
 
 
@@ -83,7 +83,7 @@ def test_what_the_decoder_finds_is_valid_and_its_excess_is_its_cost_above_the_bo
     encoding = encode(problem)
     levels = Levels.of(encoding)
     cut = int(levels.cuts[seed % len(levels.cuts)])
-    window = Window.of(encoding, levels, cut)
+    window = DcasWindow.of(encoding, levels, cut)
     run = Run(DynamicProgram(), problem, Budget(), 0)
     run.offer(Allocation.sequential(problem))
     first = run.objective

@@ -16,7 +16,7 @@ from support.windows import fat_trees, paper_window, trees, window
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import UsageError
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
-from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
+from allocopt.problems.topology.side_constraints import Groups, Preference, Segments, SideConstraints
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
 from allocopt.solving.protocol import Solver, get_solver
 from allocopt.solving.result import Status, StopReason
@@ -149,7 +149,11 @@ def test_cut_off_anywhere_bound_and_verdict_are_valid(problem: TopologyProblem, 
 @pytest.mark.parametrize("seed", range(4))
 def test_rules_on_windows_of_the_paper_are_kept_to_proof(seed: int) -> None:
     problem, forbidden = paper_window(seed), Groups(2, (0, 3))
-    rules = [Placement(within="pod"), Placement(prefer=Preference("leaf", 3000.0)), Placement(not_in=(forbidden,))]
+    rules = [
+        SideConstraints(within="pod"),
+        SideConstraints(prefer=Preference("leaf", 3000.0)),
+        SideConstraints(not_in=(forbidden,)),
+    ]
     jobs = [Job(job.id, job.nodes, rules[index % 3]) for index, job in enumerate(problem.jobs)]
     result = solved(replace(problem, jobs=tuple(jobs)), Budget(30.0))
     assert result.status in (Status.OPTIMAL, Status.INFEASIBLE)
@@ -160,6 +164,8 @@ def test_jobs_in_segments_may_share_two_leaves() -> None:
     # Three and two of five nodes in both leaves: the only way, and no forest.
     problem = window(FatTree(1, 2, 5), range(10), [6, 4])
     segments = (Segments(3, "leaf"), Segments(2, "leaf"))
-    jobs = [replace(job, placement=Placement(segments=(s,))) for job, s in zip(problem.jobs, segments, strict=True)]
+    jobs = [
+        replace(job, placement=SideConstraints(segments=(s,))) for job, s in zip(problem.jobs, segments, strict=True)
+    ]
     result = solved(replace(problem, jobs=tuple(jobs)))
     assert result.status is Status.OPTIMAL

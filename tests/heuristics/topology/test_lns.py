@@ -17,14 +17,14 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
-from allocopt.problems.topology.placement import Placement, Preference, Segments
+from allocopt.problems.topology.side_constraints import Preference, Segments, SideConstraints
 from allocopt.solving.budget import Budget
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
 from heuristics.topology.greedy import Greedy
 from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
 from heuristics.topology.lns.solver import Lns, _Cooling, _Pace
-from heuristics.topology.lns.state import N_OPEN, Groups, Holdings, Moves, Open, Search, State, Window, parts_of
+from heuristics.topology.lns.state import N_OPEN, EncodedProblem, Groups, Holdings, Moves, Open, Search, State, parts_of
 
 MOVES = Lns().moves(5)
 NARROW = MOVES._replace(few=2, others=1)
@@ -44,7 +44,7 @@ any_moves = st.sampled_from(
 )
 
 
-def counts(start: Window, holdings: Holdings) -> IntArray:
+def counts(start: EncodedProblem, holdings: Holdings) -> IntArray:
     """Nodes that each job has of each vertex, shape ``(J, V)``, made from the entries alone."""
     n_leaves = len(start.tree.leaf_first) - 1
     rows = []
@@ -58,12 +58,12 @@ def counts(start: Window, holdings: Holdings) -> IntArray:
     return np.array(rows)
 
 
-def savings(start: Window, holdings: Holdings) -> np.ndarray:
+def savings(start: EncodedProblem, holdings: Holdings) -> np.ndarray:
     """Return what each job saves, in hops, made from its counts."""
     return counts(start, holdings).astype(float) ** 2 @ start.tree.weight / start.problem.sizes
 
 
-def assert_consistent(start: Window, groups: Groups, holdings: Holdings) -> None:
+def assert_consistent(start: EncodedProblem, groups: Groups, holdings: Holdings) -> None:
     """Everything that is kept step by step is what it would be if it were made anew."""
     of_jobs = counts(start, holdings)
     idle = start.tree.idle - of_jobs.sum(axis=0)
@@ -86,9 +86,9 @@ def assert_consistent(start: Window, groups: Groups, holdings: Holdings) -> None
 
 def stepped(
     problem: TopologyProblem, moves: Moves, steps: int, seed: int, most_removed: int = 5
-) -> Iterator[tuple[Window, State, Groups, Open, Search]]:
+) -> Iterator[tuple[EncodedProblem, State, Groups, Open, Search]]:
     """Yield the state after each step."""
-    start = Window.of(problem)
+    start = EncodedProblem.of(problem)
     state = start.begin(Allocation.sequential(problem), start.alone(), most_removed, moves, seed)
     for _ in range(steps):
         search_neighbourhoods(state, moves, 1.0, 1.0, 1)
@@ -149,7 +149,7 @@ def test_an_allocation_becomes_holdings_and_holdings_an_allocation_of_the_same_c
     problem: TopologyProblem, seed: int
 ) -> None:
     allocation = solve(problem, strategy="free", solver="annealing", time_limit=None, seed=seed, iterations=5).solution
-    start = Window.of(problem)
+    start = EncodedProblem.of(problem)
     greedy = start.greedily(5, MOVES, seed)
     for state in (start.begin(allocation, start.alone(), 5, MOVES, seed), start.moved(greedy, allocation, MOVES)):
         groups, _, search = parts_of(state)
@@ -162,7 +162,7 @@ def test_an_allocation_becomes_holdings_and_holdings_an_allocation_of_the_same_c
 def test_the_search_begins_where_the_solver_greedy_ends_and_knows_its_bound(
     problem: TopologyProblem, seed: int
 ) -> None:
-    start, greedy = Window.of(problem), solve(problem, strategy="free", solver="greedy", time_limit=None)
+    start, greedy = EncodedProblem.of(problem), solve(problem, strategy="free", solver="greedy", time_limit=None)
     state = start.greedily(5, MOVES, seed)
     groups, _, search = parts_of(state)
     assert_consistent(start, groups, search.present)
@@ -210,7 +210,7 @@ def test_the_saving_it_counts_is_that_of_its_allocation(problem: TopologyProblem
     begin = Greedy().solve(problem, Budget(), 0).solution
     if begin is None:
         return
-    start, solver = Window.of(problem), Lns()
+    start, solver = EncodedProblem.of(problem), Lns()
     moves = solver.moves(len(problem.jobs))
     state = start.begin(begin, start.alone(), solver.most_removed, moves, seed)
     rules = start.rules(begin, state)
@@ -224,10 +224,10 @@ def test_the_saving_it_counts_is_that_of_its_allocation(problem: TopologyProblem
 
 def paper_with_rules(seed: int) -> TopologyProblem:
     problem = paper_window(seed)
-    rules = [Placement(prefer=Preference("pod", 4000.0)), None, Placement()]
+    rules = [SideConstraints(prefer=Preference("pod", 4000.0)), None, SideConstraints()]
     jobs = [Job(job.id, job.nodes, rules[index % 3]) for index, job in enumerate(problem.jobs)]
     if jobs[1].nodes % 2 == 0:
-        jobs[1] = replace(jobs[1], placement=Placement(segments=(Segments(2, "leaf"),)))
+        jobs[1] = replace(jobs[1], placement=SideConstraints(segments=(Segments(2, "leaf"),)))
     return replace(problem, jobs=tuple(jobs), fragmentation_weight=0.3)
 
 

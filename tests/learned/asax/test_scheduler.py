@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from allocopt.simulator.decisions import PlaceGuest, SetQuota
-from allocopt.simulator.quota.execution import Allocation, Progress, QuotaExecution, QuotaView
+from allocopt.simulator.quota.execution import Progress, QuotaExecution, QuotaView, SharedCores
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
@@ -30,7 +30,7 @@ def queued(name: str, cores: int, cpu: float, memory: float = 0.1, run: float = 
 
 def view_of(running: list[QueuedJob], waiting: list[QueuedJob], now: float = 0.0) -> QuotaView:
     jobs = (*running, *waiting)
-    allocations = [Allocation(Progress(number, one, 0.0)) for number, one in enumerate(running)]
+    allocations = [SharedCores(Progress(number, one, 0.0)) for number, one in enumerate(running)]
     cores = sum(one.job.cores for one in running)
     queue = list(range(len(running), len(jobs)))
     return QuotaView(now, cores, jobs, queue, allocations, np.random.default_rng(0))
@@ -136,7 +136,7 @@ def test_the_risk_stays_under_its_bound_whatever_is_a_loss(loss: Loss) -> None:
 def test_what_the_experts_see_is_the_owner_as_it_is_now() -> None:
     host = Progress(0, queued("h", 8, 0.5, memory=0.3), 100.0)
     host.left, host.slowdown = [(Stage(1.0, 0.25, 0.3, 0.0, StageKind.SEQUENTIAL), 300.0)], 2.0
-    state = _state_of(500.0, Allocation(host))
+    state = _state_of(500.0, SharedCores(host))
     assert (state.cpu, state.memory, state.stage) == (0.25, 0.3, StageKind.SEQUENTIAL)
     assert state.interval == pytest.approx(400 / 1000)
     assert state.happiness == pytest.approx((1250 - 400) / 600)

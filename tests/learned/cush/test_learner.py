@@ -8,7 +8,7 @@ import torch
 
 from allocopt.envs.cush.dynamics import FIRST_TRAIT, Weights
 from allocopt.envs.cush.jobsets import Machine, Recipe
-from allocopt.envs.cush.task import N_NUMBERS, Options
+from allocopt.envs.cush.task import N_NUMBERS, CushOptions
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import run_baseline
@@ -30,7 +30,7 @@ from learned.rl.workers import ALONE
 
 SMALL = Machine(4, 2, 4)
 COMPACT = CompactNetwork(FIRST_TRAIT + 3, critic=0)
-OPTIONS = Options(reward=Weights(waiting=0.0, normalized_turnaround=1.0), skips_forced=True)
+OPTIONS = CushOptions(reward=Weights(waiting=0.0, normalized_turnaround=1.0), skips_forced=True)
 
 QUICK = replace(USUAL, selector_rate=1e-2, policy_rate=3e-2, last_rate=1.0, policy_steps=2, ent_coef=0.0)
 QUICK = replace(QUICK, max_grad_norm=np.inf, average_every=1, validate_every=1)

@@ -11,7 +11,7 @@ from support.workloads import busy_days
 
 from allocopt.cluster.platform import Platform
 from allocopt.envs.cush.jobsets import GPUS, HELD_OUT, Machine, Recipe
-from allocopt.envs.cush.task import Episodes, Options
+from allocopt.envs.cush.task import CushEpisodes, CushOptions
 from allocopt.errors import UsageError
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, Penalised
@@ -32,7 +32,7 @@ def test_the_agent_makes_the_schedules_of_its_episodes_in_the_simulator(
     jobs = recipe.draw(MACHINE, SIERRA_TABLE, np.random.default_rng(seed))
     jobs = replace(jobs, service=np.ceil(jobs.service - 1e-9))
     trained = Trained.load(weights)
-    episodes = Episodes([jobs], MACHINE, 1, Options(trained.queue, skips_forced=True))
+    episodes = CushEpisodes([jobs], MACHINE, 1, CushOptions(trained.queue, skips_forced=True))
     trained.agent().run(episodes)
     starts, ends, policies = episodes.times(0)
     cush = Cush(weights, timestep_s=1.0, kinds=Kinds(jobs.traits, jobs.penalty))

@@ -7,7 +7,7 @@ from support.workloads import busy_days
 
 from allocopt.arrays import Float32Array
 from allocopt.envs.dras.dynamics import Weights
-from allocopt.envs.dras.task import Options
+from allocopt.envs.dras.task import DrasOptions
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
@@ -32,7 +32,7 @@ def jobset(seed: int, n: int = 30) -> Workload:
 
 def environment(count: int = 6) -> JobsetEnvironment:
     phases = [((jobset(0), jobset(1), jobset(2)), 0.5), ((jobset(3, 20), jobset(4, 25)), 0.5)]
-    return JobsetEnvironment(phases, NODES, count, Options(window=8, reward=REWARD, skips_forced=True), 0)
+    return JobsetEnvironment(phases, NODES, count, DrasOptions(window=8, reward=REWARD, skips_forced=True), 0)
 
 
 def model(seed: int = 0, network: CompactNetwork = SMALL) -> SlotActorCritic:
@@ -137,7 +137,7 @@ def test_relative_rewards_of_a_jobset_add_up_to_nothing() -> None:
 
 
 LARGER = 32
-OPTIONS = Options(reward=Weights(mean_wait=1.0), skips_forced=True)
+OPTIONS = DrasOptions(reward=Weights(mean_wait=1.0), skips_forced=True)
 
 
 def of_weeks(n: int = 4) -> JobsetEnvironment:

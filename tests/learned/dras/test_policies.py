@@ -12,7 +12,7 @@ from support.workloads import busy_days
 
 from allocopt.arrays import Float32Array
 from allocopt.envs.dras.dynamics import Weights
-from allocopt.envs.dras.task import Options
+from allocopt.envs.dras.task import DrasOptions
 from allocopt.errors import UsageError
 from allocopt.simulator.decisions import Decision
 from allocopt.simulator.rules import Backfill, Mode
@@ -101,7 +101,7 @@ def agent(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_new_weights_are_better_on_other_variants_of_what_was_seen_or_not_taken() -> None:
-    seen, options = busy_days(0, 250, 8, NODES), Options(reward=REWARD, skips_forced=True)
+    seen, options = busy_days(0, 250, 8, NODES), DrasOptions(reward=REWARD, skips_forced=True)
     rng = np.random.default_rng(99)
     validator = Validator([varied_jobset(seen, rng) for _ in range(24)], NODES, options)
     changed = 0

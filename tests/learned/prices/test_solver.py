@@ -22,7 +22,7 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
 from formulations.topology.free.pricing import Pricing
-from heuristics.topology.lns.state import Window, parts_of
+from heuristics.topology.lns.state import EncodedProblem, parts_of
 from learned.prices.insertion import bound_alone, dual_bound, imitate, insert_priced
 from learned.prices.learner import _improved
 from learned.prices.network import SHAPES, Weights, features_of, predict
@@ -140,7 +140,7 @@ def test_with_any_tolerance_jobs_get_what_they_ask_for_and_save_what_is_said(
 def test_a_glance_holds_bounds_and_a_valid_allocation_that_saves_what_it_says(
     problem: TopologyProblem, seed: int
 ) -> None:
-    window, weights, solver = Window.of(problem), random_weights(seed), LnsPrices(most_removed=5)
+    window, weights, solver = EncodedProblem.of(problem), random_weights(seed), LnsPrices(most_removed=5)
     state, most = solver.begin_guided(window, weights, solver.moves(3), seed)
     told = predict(weights, features_of(window.tree, window.encoding.sizes))
     seen = glance(window.tree, window.encoding.sizes, told, 0.5)

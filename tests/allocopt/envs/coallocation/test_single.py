@@ -7,7 +7,7 @@ import pytest
 
 import allocopt.envs  # noqa: F401 - registers the environments
 from allocopt.arrays import Float32Array
-from allocopt.envs.coallocation.task import MEANINGS, Capacity, CoallocationEnv, MeanResponse, Options
+from allocopt.envs.coallocation.task import MEANINGS, Capacity, CoallocationEnv, CoallocationOptions, MeanResponse
 from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
 from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing, StaticSharing
 from allocopt.simulator.simulate import simulate
@@ -75,14 +75,14 @@ def asks_the_expert(env: CoallocationEnv, seen: Float32Array) -> int:
     return action if value["guest_cpu"] <= usable + 1e-6 else 0
 
 
-COPIES: dict[str, tuple[Agent, Callable[[], QuotaScheduler], Options]] = {
-    "space-sharing": (gives_nothing, SpaceSharing, Options()),
-    "static-50": (gives_half, StaticSharing, Options(heeds_memory=False)),
-    "static-50-memory": (gives_half, lambda: StaticSharing(heeds_memory=True), Options()),
+COPIES: dict[str, tuple[Agent, Callable[[], QuotaScheduler], CoallocationOptions]] = {
+    "space-sharing": (gives_nothing, SpaceSharing, CoallocationOptions()),
+    "static-50": (gives_half, StaticSharing, CoallocationOptions(heeds_memory=False)),
+    "static-50-memory": (gives_half, lambda: StaticSharing(heeds_memory=True), CoallocationOptions()),
     "asax": (
         asks_the_expert,
         lambda: AsaxScheduler(Asax.untrained(sure_experts())),
-        Options((0, 10, 30, 70), period_s=60.0),
+        CoallocationOptions((0, 10, 30, 70), period_s=60.0),
     ),
 }
 
@@ -136,9 +136,9 @@ def test_rewards_add_up_to_what_they_are_named_for() -> None:
     def gives_any(env: CoallocationEnv, seen: Float32Array) -> int:
         return int(rng.choice(np.flatnonzero(env.action_masks())))
 
-    done, total = played(CoallocationEnv(64, queue, Options(reward=MeanResponse())), gives_any)
+    done, total = played(CoallocationEnv(64, queue, CoallocationOptions(reward=MeanResponse())), gives_any)
     assert total == pytest.approx(-done.response_s.mean() / 3600, abs=1e-9)
-    done, total = played(CoallocationEnv(64, queue, Options(reward=Capacity(2.0))), gives_any)
+    done, total = played(CoallocationEnv(64, queue, CoallocationOptions(reward=Capacity(2.0))), gives_any)
     # Work is conserved: what guests did beside hosts, and what a host missed by them, make up all slowdowns.
     gained, lost = done.accounts.gained_core_s.sum(), done.accounts.lost_core_s.sum()
     assert total == pytest.approx((gained - 2 * lost) / (64 * 3600))
@@ -160,7 +160,7 @@ def test_gained_and_lost_work_by_hand() -> None:
 
 
 def test_a_guest_that_is_there_is_not_sent_away() -> None:
-    env = CoallocationEnv(64, paper_queue(3), Options(period_s=60.0))
+    env = CoallocationEnv(64, paper_queue(3), CoallocationOptions(period_s=60.0))
     _, info = env.reset(seed=0)
     env.step(np.int64(5))
     while not (env.episodes.question() is not None and env.episodes.question().is_there):
@@ -174,7 +174,7 @@ def test_a_guest_that_is_there_is_not_sent_away() -> None:
 
 
 def test_a_window_asks_about_the_first_waiting_jobs_only() -> None:
-    env = CoallocationEnv(64, paper_queue(3), Options(window=2))
+    env = CoallocationEnv(64, paper_queue(3), CoallocationOptions(window=2))
     env.reset(seed=0)
     over = False
     while not over:

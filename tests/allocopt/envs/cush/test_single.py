@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe
-from allocopt.envs.cush.task import CushEnv, DynamicTypes, Episodes
+from allocopt.envs.cush.task import CushEnv, CushEpisodes, DynamicTypes
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, TypeClassifier, WorkloadType
 
@@ -39,7 +39,7 @@ def test_features_do_not_depend_on_the_size_of_the_machine() -> None:
     twice = JobSet(jobs.arrival, jobs.length, 2 * jobs.request, jobs.service, jobs.traits)
     rows = []
     for sets, machine in ((jobs, SMALL), (twice, Machine(8, 2, 4))):
-        fast = Episodes([sets], machine)
+        fast = CushEpisodes([sets], machine)
         fast.begin(np.array([0]))
         rows.append(fast.observe()[0][0])
     changed = np.flatnonzero((np.abs(rows[0] - rows[1]) > 1e-6).any(axis=0)).tolist()
@@ -65,7 +65,7 @@ SETS = Recipe().draw_runs(SMALL, SIERRA_TABLE, range(4), 6)
 
 @pytest.mark.slow
 def test_jobs_take_the_time_of_their_type_which_is_told_once_three_runs_have_ended_and_is_right() -> None:
-    episodes = Episodes(SETS, SMALL)
+    episodes = CushEpisodes(SETS, SMALL)
     types = DynamicTypes(TypeClassifier(SIERRA_TABLE), episodes)
     runs = np.zeros(6, dtype=np.int64)
     assert SETS[0].penalty.argmin(axis=1).tolist() == (SETS[0].applications % 2).tolist()
@@ -90,6 +90,6 @@ def test_jobs_take_the_time_of_their_type_which_is_told_once_three_runs_have_end
 
 
 def test_types_are_classified_in_one_episode_at_a_time_over_runs_of_applications() -> None:
-    for episodes in (Episodes(SETS, SMALL, 2), Episodes(small_sets(), SMALL)):
+    for episodes in (CushEpisodes(SETS, SMALL, 2), CushEpisodes(small_sets(), SMALL)):
         with pytest.raises(UsageError, match="one episode at a time, over job sets of runs of applications"):
             DynamicTypes(TypeClassifier(SIERRA_TABLE), episodes)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from allocopt.envs.cush.dynamics import Weights
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from allocopt.envs.cush.task import Episodes, Options
-from allocopt.simulator.placement import BreadthFirst, DepthFirst
+from allocopt.envs.cush.task import CushEpisodes, CushOptions
+from allocopt.simulator.held_nodes import BreadthFirst, DepthFirst
 from allocopt.simulator.state import FREE
 
 
@@ -120,7 +120,7 @@ def cases(draw: st.DrawFn) -> tuple[JobSet, Machine, int, int, int]:
 def test_every_step_of_an_episode_is_that_of_the_slow_twin(case: tuple[JobSet, Machine, int, int, int]) -> None:
     jobs, machine, queue, horizon, seed = case
     slow = SlowEpisode(jobs, machine, queue, horizon)
-    fast = Episodes([jobs], machine, 1, Options(queue, horizon, observation="image"))
+    fast = CushEpisodes([jobs], machine, 1, CushOptions(queue, horizon, observation="image"))
     fast.begin(np.array([0]))
     rng = np.random.default_rng(seed)
     total, over = 0.0, False
@@ -159,7 +159,7 @@ def test_accrued_rewards_add_up_to_the_normalized_turnaround(case: tuple[JobSet,
     jobs, machine, queue, _, seed = case
     weights = Weights(waiting=0.0, normalized_turnaround=2.0, penalty=0.5)
     for skips in (False, True):
-        fast = Episodes([jobs], machine, 1, Options(queue, reward=weights, skips_forced=skips))
+        fast = CushEpisodes([jobs], machine, 1, CushOptions(queue, reward=weights, skips_forced=skips))
         fast.begin(np.array([0]))
         rng, over = np.random.default_rng(seed), np.zeros(1, dtype=bool)
         while not over.all():

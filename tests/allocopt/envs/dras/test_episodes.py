@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.workloads import MACHINE, crowds, random_workload
 
 from allocopt.envs.dras.dynamics import CAPABILITY, CAPACITY, FEATURES, Weights
-from allocopt.envs.dras.task import Episodes, Options
+from allocopt.envs.dras.task import DrasEpisodes, DrasOptions
 from allocopt.simulator.rules import EventOrder, Level, Mode, Reservations, Rules
 from allocopt.simulator.two_level import Choice
 from allocopt.traces.workload import Workload
@@ -22,7 +22,7 @@ ALL_PARTS = Weights(0.5, 0.25, 0.125, 2.0, 1.0, 0.01, 0.1, 0.3, unit_s=60.0)
 def test_no_reserved_job_starts_after_its_reserved_time(
     jobs: Workload, seed: int, window: int, order: EventOrder
 ) -> None:
-    episodes = Episodes([jobs], MACHINE, 1, Options(window=window, rules=Rules(event_order=order)))
+    episodes = DrasEpisodes([jobs], MACHINE, 1, DrasOptions(window=window, rules=Rules(event_order=order)))
     episodes.begin(np.array([0]))
     promised = np.full(len(jobs), np.inf)
     while not episodes.tally["over"][0]:
@@ -53,7 +53,7 @@ def paid(choice: Choice, slot: int, weights: Weights) -> float:
 @pytest.mark.parametrize("weights", [CAPABILITY, CAPACITY, ALL_PARTS], ids=["capability", "capacity", "all"])
 def test_rewards_are_those_of_the_equations_and_add_up(weights: Weights, reservations: Reservations) -> None:
     jobs = random_workload(120, 3)
-    episodes = Episodes([jobs], MACHINE, 1, Options(window=10, reservations=reservations, reward=weights))
+    episodes = DrasEpisodes([jobs], MACHINE, 1, DrasOptions(window=10, reservations=reservations, reward=weights))
     episodes.begin(np.array([0]))
     total = by_choice = 0.0
     only_paid = replace(Weights(), **{part: asdict(weights)[part] for part in ("oldest", "size", "used", "capacity")})
@@ -121,8 +121,8 @@ def described(choice: Choice, slot: int, window: int) -> dict[str, float]:
 
 @pytest.mark.parametrize("reservations", Reservations)
 def test_slots_are_described_as_documented(reservations: Reservations) -> None:
-    options = Options(window=6, reservations=reservations)
-    episodes = Episodes([random_workload(80, 2)], MACHINE, 1, options)
+    options = DrasOptions(window=6, reservations=reservations)
+    episodes = DrasEpisodes([random_workload(80, 2)], MACHINE, 1, options)
     episodes.begin(np.array([0]))
     levels = set()
     while not episodes.tally["over"][0]:
@@ -141,8 +141,8 @@ def test_slots_are_described_as_documented(reservations: Reservations) -> None:
 
 
 def test_the_state_is_that_of_the_paper() -> None:
-    options = Options(window=6, observation="state")
-    episodes = Episodes([random_workload(80, 2)], MACHINE, 1, options)
+    options = DrasOptions(window=6, observation="state")
+    episodes = DrasEpisodes([random_workload(80, 2)], MACHINE, 1, options)
     episodes.begin(np.array([0]))
     while not episodes.tally["over"][0]:
         (state,), _ = episodes.observe()
@@ -164,8 +164,8 @@ def test_the_state_is_that_of_the_paper() -> None:
 def test_skipping_forced_choices_changes_no_schedule(reservations: Reservations) -> None:
     schedules, totals, choices = [], [], []
     for skips in (False, True):
-        options = Options(window=5, reservations=reservations, skips_forced=skips, reward=ALL_PARTS)
-        episodes = Episodes([random_workload(91, 3)], MACHINE, 1, options)
+        options = DrasOptions(window=5, reservations=reservations, skips_forced=skips, reward=ALL_PARTS)
+        episodes = DrasEpisodes([random_workload(91, 3)], MACHINE, 1, options)
         episodes.begin(np.array([0]))
         n_choices = 0
         while not episodes.tally["over"][0]:

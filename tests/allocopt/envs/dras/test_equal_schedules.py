@@ -12,7 +12,7 @@ from support.schedulers import PlainEasy, PlainFcfs, PlainFirstFit
 from support.workloads import MACHINE, crowds, random_workload
 
 from allocopt.arrays import BoolArray, Float32Array
-from allocopt.envs.dras.task import Episodes, ObservationName, Observing, Options
+from allocopt.envs.dras.task import DrasEpisodes, DrasOptions, ObservationName, Observing
 from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Reservations, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
@@ -74,9 +74,9 @@ def assert_same(a: Schedule, b: Schedule) -> None:
     np.testing.assert_array_equal(a.release, b.release)
 
 
-def played(jobs: Workload, machine: int, selector: Selector, options: Options) -> Episodes:
+def played(jobs: Workload, machine: int, selector: Selector, options: DrasOptions) -> DrasEpisodes:
     """Let a selector schedule an episode through the environment."""
-    episodes = Episodes([jobs], machine, 1, options)
+    episodes = DrasEpisodes([jobs], machine, 1, options)
     episodes.begin(np.array([0]))
     while not episodes.tally["over"][0]:
         slot = selector.select(episodes.choice(0))
@@ -85,7 +85,7 @@ def played(jobs: Workload, machine: int, selector: Selector, options: Options) -
     return episodes
 
 
-def check_both_ways(jobs: Workload, machine: int, make: Callable[[], Selector], options: Options) -> Schedule:
+def check_both_ways(jobs: Workload, machine: int, make: Callable[[], Selector], options: DrasOptions) -> Schedule:
     """Schedule through both, compare all that is known of every job, and return the schedule."""
     episodes = played(jobs, machine, make(), options)
     scheduler = TwoLevelScheduler(make(), options.window, options.reservations)
@@ -102,7 +102,7 @@ def check_both_ways(jobs: Workload, machine: int, make: Callable[[], Selector], 
 def test_first_come_first_served_and_always_the_first_slot_are_easy_backfilling(
     jobs: Workload, rules: Rules, selector: Selector, reservations: Reservations
 ) -> None:
-    options = Options(window=LONG, reservations=reservations, rules=rules)
+    options = DrasOptions(window=LONG, reservations=reservations, rules=rules)
     episodes = played(jobs, MACHINE, selector, options)
     assert_same(episodes.schedule(0), simulate(jobs, MACHINE, ListScheduler(FCFS, Backfill.EASY), rules))
 
@@ -116,7 +116,7 @@ def test_an_order_is_that_order_with_easy_by_renewed_reservations_and_with_first
         (Reservations.RENEWED, ListScheduler(order, Backfill.EASY, fill)),
         (Reservations.NONE, ListScheduler(order, Backfill.FIRST_FIT)),
     ):
-        options = Options(window=LONG, reservations=reservations, rules=rules)
+        options = DrasOptions(window=LONG, reservations=reservations, rules=rules)
         schedule = check_both_ways(jobs, MACHINE, partial(InOrder, order, scheduler.backfill_order), options)
         assert_same(schedule, simulate(jobs, MACHINE, scheduler, rules))
 
@@ -141,7 +141,7 @@ def test_a_selector_schedules_alike_in_both(
 ) -> None:
     # Without reservations, an instance can be ended, too.
     can_end = reservations is Reservations.NONE
-    options = Options(window=window, reservations=reservations, can_end=can_end, rules=rules)
+    options = DrasOptions(window=window, reservations=reservations, can_end=can_end, rules=rules)
     check_both_ways(jobs, MACHINE, make, options)
 
 
@@ -156,7 +156,7 @@ SCHEDULERS: dict[str, tuple[Scheduler, int]] = {
 """Schedulers, each with the window of the environment that it sees."""
 
 
-def check_scheduler(jobs: Workload, machine: int, scheduler: Scheduler, options: Options) -> None:
+def check_scheduler(jobs: Workload, machine: int, scheduler: Scheduler, options: DrasOptions) -> None:
     """Schedule through `simulate` as it is, and through the environment by what it starts there."""
     episodes = played(jobs, machine, Following(scheduler), options)
     assert_same(episodes.schedule(0), simulate(jobs, machine, scheduler, options.rules))
@@ -166,7 +166,7 @@ def check_scheduler(jobs: Workload, machine: int, scheduler: Scheduler, options:
 @given(jobs=crowds(MACHINE), rules=st.sampled_from(RULES))
 def test_a_scheduler_gives_its_schedule_through_the_environment(name: str, jobs: Workload, rules: Rules) -> None:
     scheduler, window = SCHEDULERS[name]
-    options = Options(window=window, reservations=Reservations.NONE, can_end=True, rules=rules)
+    options = DrasOptions(window=window, reservations=Reservations.NONE, can_end=True, rules=rules)
     check_scheduler(jobs, MACHINE, scheduler, options)
 
 
@@ -174,11 +174,11 @@ def test_a_scheduler_gives_its_schedule_through_the_environment(name: str, jobs:
 @pytest.mark.parametrize("observation", ["slots", "state"])
 @pytest.mark.parametrize("reservations", Reservations)
 def test_a_network_sees_and_does_the_same_in_both(observation: ObservationName, reservations: Reservations) -> None:
-    options = Options(window=10, observation=observation, reservations=reservations)
+    options = DrasOptions(window=10, observation=observation, reservations=reservations)
     selector = Observing(some_network, options)
     for seed in range(3):
         jobs = random_workload(150, seed)
-        episodes = Episodes([jobs], MACHINE, 1, options)
+        episodes = DrasEpisodes([jobs], MACHINE, 1, options)
         episodes.begin(np.array([0]))
         while not episodes.tally["over"][0]:
             observations, legal = episodes.observe()
@@ -192,9 +192,9 @@ def test_a_network_sees_and_does_the_same_in_both(observation: ObservationName, 
 @pytest.mark.parametrize("reservations", Reservations)
 def test_a_week_of_theta_is_scheduled_alike_in_both(shared_data: Path, reservations: Reservations) -> None:
     trace = read_workload(shared_data / "traces" / "Theta-2018-01.swf.gz").fitting(4_360).first(WEEK)
-    options = Options(reservations=reservations)
+    options = DrasOptions(reservations=reservations)
     # Other orders differ by their keys alone, and have been compared on small workloads.
     for make in (lambda: InOrder(Wfp3(), ShortestJobFirst()), AtRandom, lambda: Observing(some_network, options)):
         check_both_ways(trace, 4_360, make, options)
     if reservations is Reservations.NONE:
-        check_scheduler(trace, 4_360, OptimizationScheduler(), Options(reservations=reservations, can_end=True))
+        check_scheduler(trace, 4_360, OptimizationScheduler(), DrasOptions(reservations=reservations, can_end=True))

@@ -18,10 +18,10 @@ from allocopt.envs.policy_selection.task import (
     LEVELS,
     REWARDS,
     TB_IN_MB,
-    Episodes,
     LevelName,
-    Options,
     PolicySelectionEnv,
+    PolicySelectionEpisodes,
+    PolicySelectionOptions,
     RewardName,
 )
 from allocopt.errors import BadFileError
@@ -109,7 +109,9 @@ class SlowEyes:
 def test_an_episode_is_the_simulation_and_sees_its_arrays(seed: int, kind: ExecutionKind, level: LevelName) -> None:
     machine, jobs = instance(seed)
     execution = Execution(kind)
-    episodes = Episodes([jobs], machine, 1, execution, Options(level, "energy", (*SURE, VOID_NAME)))
+    episodes = PolicySelectionEpisodes(
+        [jobs], machine, 1, execution, PolicySelectionOptions(level, "energy", (*SURE, VOID_NAME))
+    )
     episodes.begin(np.zeros(1, dtype=np.int64))
     simulation = MulticoreSimulation(machine, jobs, execution)
     assert simulation.to_decision() == DECISION
@@ -152,7 +154,7 @@ def test_rewards_add_up_to_what_their_name_says(reward: RewardName, seed: int, p
         "energy_flow_time": made.energy_j * flow.sum(),
         "energy_square_flow_time": made.energy_j * np.square(flow).sum(),
     }
-    episodes = Episodes([jobs], machine, 1, options=Options("minimal", reward, (policy,)))
+    episodes = PolicySelectionEpisodes([jobs], machine, 1, options=PolicySelectionOptions("minimal", reward, (policy,)))
     episodes.begin(np.zeros(1, dtype=np.int64))
     total, over = 0.0, False
     while not over:
@@ -168,7 +170,9 @@ def test_rewards_add_up_to_what_their_name_says(reward: RewardName, seed: int, p
 
 def test_computing_counts_the_speeds_right_after_each_action() -> None:
     machine, jobs = irmasim_testbed(), npb_batch(30, np.random.default_rng(1), 0.0)
-    episodes = Episodes([jobs], machine, 1, Execution(ExecutionKind.BASELINE), Options("minimal", "computing"))
+    episodes = PolicySelectionEpisodes(
+        [jobs], machine, 1, Execution(ExecutionKind.BASELINE), PolicySelectionOptions("minimal", "computing")
+    )
     episodes.play(lambda seen, legal: np.array([ACTION_NAMES.index("first-high_gflops")]))
     # The first job comes alone where all are submitted at once: a single decision starts all thirty, on the fast cores.
     assert episodes.tally["total_reward"][0] == pytest.approx(30 * 3.4)
@@ -178,14 +182,18 @@ def test_observations_have_the_sizes_of_the_paper() -> None:
     machine = irmasim_testbed()
     of_queue = 5 * 4 + 1
     for level, size in zip(LEVELS, (2 * 15 + 3 * 60 + of_queue, 2 * 15 + of_queue, of_queue), strict=True):
-        env = PolicySelectionEnv(options=Options(level))
+        env = PolicySelectionEnv(options=PolicySelectionOptions(level))
         assert (env.observation_space.shape, env.action_space.n) == ((size,), 37)
-        assert Episodes([npb_batch(3, np.random.default_rng(0))], machine, options=Options(level)).shape == (size,)
+        assert PolicySelectionEpisodes(
+            [npb_batch(3, np.random.default_rng(0))], machine, options=PolicySelectionOptions(level)
+        ).shape == (size,)
 
 
 def test_void_waits_and_stands_for_a_policy_where_nothing_would_ever_happen() -> None:
     jobs = npb_batch(5, np.random.default_rng(0), 10.0)
-    episodes = Episodes([jobs], irmasim_testbed(), 1, options=Options(actions=(VOID_NAME, "first-high_gflops")))
+    episodes = PolicySelectionEpisodes(
+        [jobs], irmasim_testbed(), 1, options=PolicySelectionOptions(actions=(VOID_NAME, "first-high_gflops"))
+    )
     episodes.begin(np.zeros(1, dtype=np.int64))
     for _ in range(4):
         assert episodes.observe()[1][0].tolist() == [True, True]
@@ -206,7 +214,9 @@ def test_machine_and_jobs_may_be_files(tmp_path: Path) -> None:
     job = {"subtime": 0.0, "res": 1, "req_ops": 1e10, "ipc": 1.0, "req_time": 5.0, "mem": 0, "mem_vol": 100.0}
     (tmp_path / "platform.json").write_text(json.dumps(platform))
     (tmp_path / "jobs.json").write_text(json.dumps({"jobs": [{"id": str(n), **job} for n in range(10)]}))
-    env = PolicySelectionEnv(tmp_path / "platform.json", str(tmp_path / "jobs.json"), options=Options("normal"))
+    env = PolicySelectionEnv(
+        tmp_path / "platform.json", str(tmp_path / "jobs.json"), options=PolicySelectionOptions("normal")
+    )
     observation, _ = env.reset(seed=0)
     assert observation.shape == (2 + 2 + 3 * 8 + 21,)
     with pytest.raises(BadFileError, match=r"jobs\.json"):

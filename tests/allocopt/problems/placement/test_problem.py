@@ -18,7 +18,7 @@ from allocopt.placement import NodeTasks, PlacementJob, PlacementProblem, Placem
 from allocopt.problems.instances import object_from_problem, problem_from_object
 from allocopt.problems.placement.generate import synthetic_placement
 from allocopt.problems.placement.problem import verify_placements
-from allocopt.problems.placement.window import Window
+from allocopt.problems.placement.window import PlacementArrays
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
@@ -198,7 +198,7 @@ def test_one_job_on_unevenly_free_nodes_is_placed_and_proved_as_brute_force_does
     free = np.array([[unit * room, 0] for room in rooms])
     problem = four_pairs(free=free, in_use=np.zeros(8, dtype=np.bool_), jobs=(PlacementJob("a", asked),))
     best = best_cost(problem)
-    assert Window.of(problem).by_kind().alone(lambda: False).sum() == pytest.approx(best)
+    assert PlacementArrays.of(problem).by_kind().alone(lambda: False).sum() == pytest.approx(best)
     result = solve(problem, solver="lns", iterations=10)
     assert (result.objective, result.bound) == (pytest.approx(best), pytest.approx(best))
 

@@ -16,7 +16,7 @@ from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import CoallocationObjective
 from allocopt.simulator.decisions import Decision, PlaceGuest, SetQuota, Start
 from allocopt.simulator.engine import Simulation
-from allocopt.simulator.quota.execution import Allocation, QuotaExecution, QuotaSchedule, QuotaView
+from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule, QuotaView, SharedCores
 from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing, StaticSharing
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler, SchedulerError
@@ -59,7 +59,7 @@ class Script(QuotaScheduler):
         self.asked.append(view.now)
         yield from self.lines.pop(round(view.now, 6), [])
 
-    def ended(self, view: QuotaView, allocation: Allocation) -> None:
+    def ended(self, view: QuotaView, allocation: SharedCores) -> None:
         self.over.append((view.now, allocation.host.number))
 
 

@@ -14,16 +14,17 @@ from allocopt.cluster.topology import hop_costs
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.decisions import Start
 from allocopt.simulator.engine import Simulation
-from allocopt.simulator.execution import HopSlowdown
+from allocopt.simulator.execution import Change, HopSlowdown
 from allocopt.simulator.explain import Explanation
-from allocopt.simulator.rules import Rules
+from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.schedule import ClusterSchedule
-from allocopt.simulator.scheduler import Scheduler, SchedulerError
+from allocopt.simulator.scheduler import ListScheduler, Scheduler, SchedulerError
 from allocopt.simulator.shared.admission import admitted
 from allocopt.simulator.simulate import as_scheduler, simulate
 from allocopt.simulator.view import View
 from allocopt.simulator.window import WindowScheduler
 from allocopt.traces.workload import Workload
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
 
 N_TRACES = 40
 
@@ -245,3 +246,121 @@ def test_one_partition_has_one_reservation_at_most() -> None:
         simulation.decide()
     with pytest.raises(UsageError, match="one job of a partition"):
         list(simulation.view.backfillable(*simulation.view.queue.tolist()))
+
+
+def jobs_of(*asked: tuple[Request, float, float]) -> Workload:
+    """Return jobs that run as long as they ask for: what each requests, when it comes, and for how long."""
+    requests = np.empty(len(asked), dtype=object)
+    requests[:] = [request for request, _, _ in asked]
+    submit, run = (np.array([one[column] for one in asked]) for column in (1, 2))
+    ids, ones = np.arange(1, len(asked) + 1), np.ones(len(asked), dtype=np.int64)
+    return Workload("jobs", ids, submit, run, ones, run, requests=requests)
+
+
+def on_nodes(number: int, partition: str) -> Request:
+    """Return a request for all cores of some nodes of four cores."""
+    return Request(tasks=4 * number, least_nodes=number, most_nodes=number, partition=partition)
+
+
+OVERLAPPING = Cluster.of(
+    [ClusterNode(f"n{number}", 4) for number in range(4)],
+    None,
+    [Partition("a", ("n0", "n1", "n2", "n3"), tier=2), Partition("b", ("n2", "n3"))],
+)
+
+
+def told(jobs: Workload, job: int) -> list[str]:
+    """Return why a job waits under EASY backfilling."""
+    explanation = Explanation(jobs, job, as_scheduler("fcfs+easy"))
+    simulate(jobs, OVERLAPPING, "fcfs+easy", observer=explanation)
+    return [reason.text for reason in explanation.reasons]
+
+
+def test_who_is_held_back_by_the_head_of_another_partition_is_told_so() -> None:
+    a, b = on_nodes(1, "a"), on_nodes(1, "b")
+    head = told(jobs_of((a, 0.0, 100.0), (on_nodes(4, "a"), 1.0, 50.0), (b, 2.0, 500.0)), 3)
+    assert head[0].startswith("first in the queue of partition b, would fit, but run until 502 s, beyond 100 s, when ")
+    assert "when the head of partition a, job 2, is to start" in head[0]
+    behind = jobs_of((a, 0.0, 100.0), (b, 0.0, 400.0), (on_nodes(3, "a"), 1.0, 50.0), (on_nodes(2, "b"), 2.0, 50.0))
+    last = jobs_of((a, 0.0, 100.0), (b, 0.0, 400.0), (on_nodes(4, "a"), 1.0, 50.0), (on_nodes(2, "b"), 2.0, 50.0))
+    for jobs in (behind, last):
+        for text in told(jobs, 4):
+            assert "would fit" in text or "with room for" in text
+
+
+class Odd:
+    """Starts the second job on nodes and with tasks of its own choice, once the first runs."""
+
+    def __init__(self, nodes: object, tasks: object) -> None:
+        self.chosen = nodes, tasks
+
+    def schedule(self, view: View) -> Iterator[Start]:
+        for job in view.queue.tolist():
+            yield Start(job) if job == 0 else Start(job, *self.chosen)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "tasks", "fault"),
+    [
+        (np.array([0, 1, 2]), np.array([2]), "must be lists of the same length"),
+        (np.array([[0, 1]]), None, "must be lists of the same length"),
+        (None, np.array([2]), "tasks are given for job 2, but no nodes"),
+        (np.array([0, 1]), np.array([3, -1]), "tasks"),
+    ],
+)
+def test_nodes_and_tasks_that_do_not_go_together_are_refused(nodes: object, tasks: object, fault: str) -> None:
+    jobs = jobs_of((Request(tasks=1), 0.0, 10.0), (Request(tasks=2), 0.0, 10.0))
+    with pytest.raises(SchedulerError, match=fault):
+        simulate(jobs, CLUSTER, Odd(nodes, tasks))
+
+
+@pytest.mark.parametrize("job", [-1, 3, 10**9, -(10**9)])
+def test_the_view_knows_no_job_of_a_number_that_none_has(job: int) -> None:
+    view = Simulation(three_jobs(), CLUSTER, PlainFcfs()).view
+    for asked in (
+        view.fits,
+        view.shadow,
+        view.partition_of,
+        view.asks,
+        view.wants,
+        lambda one: [*view.backfillable(one)],
+    ):
+        with pytest.raises(IndexError, match=f"no job number {job}: 3 jobs"):
+            asked(job)
+    with pytest.raises(IndexError, match="no job number"):
+        view.fitting(np.array([0, job]))
+
+
+class Still:
+    """Lets no job get on."""
+
+    def speeds(self, change: Change) -> Iterator[tuple[int, float]]:
+        return ((int(job), 0.0) for job in change.started)
+
+
+@pytest.mark.parametrize("policy", ["fcfs+easy", "fcfs+conservative"])
+def test_a_job_that_never_ends_ends_the_simulation(policy: str) -> None:
+    jobs = jobs_of((on_nodes(3, ""), 0.0, 10.0), (on_nodes(3, ""), 0.0, 10.0))
+    jobs = replace(jobs, requests=np.array([replace(one, partition=None) for one in jobs.requests], dtype=object))
+    with pytest.raises(SchedulerError, match="job 1 never ends"):
+        simulate(jobs, CLUSTER, policy, Rules(kill_at_limit=False), execution=Still())
+
+
+@pytest.mark.parametrize("policy", ["optimization", "cush"])
+def test_a_job_that_asks_for_nothing_runs(policy: str) -> None:
+    jobs = jobs_of((Request(cores_per_task=0), 0.0, 10.0), (Request(tasks=2), 0.0, 10.0))
+    assert np.isfinite(simulate(jobs, CLUSTER, policy).end).all()
+
+
+def test_overtaking_windows_leave_out_who_does_not_fit() -> None:
+    found = simulate(three_jobs(), CLUSTER, WindowScheduler(10.0, "cons-tres", overtakes=True))
+    assert rows(found) == [(0.0, [0, 1], [4, 4]), (310.0, [0, 1, 2], [1, 1, 1]), (10.0, [2], [1])]
+
+
+def test_what_a_cluster_does_not_know_is_refused() -> None:
+    with pytest.raises(UsageError, match="compression"):
+        simulate(three_jobs(), CLUSTER, ListScheduler(FirstComeFirstServed(), Backfill.CONSERVATIVE, compression=False))
+    with pytest.raises(UsageError, match="lets jobs share the cores of a pool"):
+        simulate(three_jobs(), CLUSTER, "asax")
+    with pytest.raises(UsageError, match="the allocator is 3, must on a cluster be"):
+        simulate(three_jobs(), CLUSTER, allocator=3)  # type: ignore[call-overload]

@@ -80,7 +80,7 @@ def _first_units(free: IntArray, asked: IntArray) -> IntArray:
     return np.clip(asked - before, 0, free)
 
 
-class Placement:
+class HeldNodes:
     """Free units of every node, and the jobs that hold the others; errors name jobs by their ``ids``."""
 
     def __init__(self, platform: Platform, ids: IntArray) -> None:

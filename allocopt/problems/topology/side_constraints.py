@@ -76,7 +76,7 @@ def segment_sizes(segments: Sequence[Segments], topology: Topology, place: str =
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class SideConstraints:
     """Rules for the nodes of one job; those that are left out allow everything."""
 
     only_in: tuple[Groups, ...] = ()  # groups in one of which every node lies

@@ -1,0 +1,80 @@
+"""Every policy on two clusters whose nodes jobs share: waits, slowdown, use, and the seconds of each simulation."""
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from allocopt.cluster.reading import read_cluster
+from allocopt.errors import AllocoptError
+from allocopt.kernels.ready import make_ready
+from allocopt.report.words import Cell, aligned_table
+from allocopt.simulator.metrics import measure
+from allocopt.simulator.rooms import kernels_of
+from allocopt.simulator.rules import QueueOrder
+from allocopt.simulator.scheduler import BACKFILLS, WithExecution, get_policy, policy_names
+from allocopt.simulator.shared.admission import admitted
+from allocopt.simulator.simulate import as_scheduler, simulate
+from allocopt.traces.reading import read_workload
+from papers.pages import page_parser, write_page
+
+SITES = {"ubhpc": "workload_week.events.gz", "micro": "jobs500.events"}
+FILES = ("slurm.conf", "gres.conf", "topology.conf")
+HEADER = ("policy", "mean wait s", "slowdown", "longest wait s", "cores %", "jobs/s", "s")
+DIGITS = (None, 0, 1, 0, 1, 0, 2)
+SLOW = ("cush",)
+"""Policies that take too long for a week of 20,000 jobs: they are measured on the small cluster only."""
+
+
+def policies() -> Iterator[str]:
+    """Yield the names of all policies that need no pool, queue orders with every kind of backfilling."""
+    for name in policy_names():
+        policy = get_policy(name)
+        if isinstance(policy, QueueOrder):
+            yield from (name if kind == "none" else f"{name}+{kind}" for kind in BACKFILLS)
+        elif not isinstance(policy, WithExecution):
+            yield name
+
+
+def main() -> None:
+    asked = page_parser(__doc__, "one policy of each kind", "the sites ubhpc and micro").parse_args()
+    names = ("fcfs+easy", "window") if asked.quick else tuple(policies())
+    sections, facts = [], []
+    for site, trace in SITES.items():
+        folder = asked.data / "sites" / site
+        cluster = read_cluster([folder / name for name in FILES if (folder / name).exists()])
+        workload = admitted(read_workload(folder / trace), cluster, in_nodes=False, skip_oversized=True)
+        facts.append(f"{site}: {len(workload):,} jobs on {cluster.size} nodes with {cluster.processors:,} cores")
+        cells: list[list[Cell]] = []
+        for name in names:
+            if site == "ubhpc" and name in SLOW:
+                continue
+            scheduler = as_scheduler(name)
+            make_ready(kernels_of(cluster, scheduler, is_alone=not hasattr(scheduler, "schedule")))
+            started = time.perf_counter()
+            try:
+                schedule = simulate(workload, cluster, scheduler, allocator="first")
+            except AllocoptError as error:
+                cells.append([f"{name}: {error}", None, None, None, None, None, None])
+                continue
+            seconds = time.perf_counter() - started
+            found = measure(schedule)
+            use = dict(found.machine.utilization_by_resource)
+            cells.append([
+                name, found.jobs.wait_s.mean, found.jobs.bounded_slowdown.mean, float(np.max(schedule.wait_s)),
+                100 * use["cores"], len(workload) / seconds, seconds,
+            ])  # fmt: skip
+            print(site, *cells[-1], flush=True)
+        sections.append(f"## {site}\n\n{aligned_table(HEADER, cells, DIGITS)}")
+    write_page(
+        "policies_on_clusters",
+        "Every policy on clusters whose nodes jobs share",
+        "Every policy that needs no pool runs on both clusters.",
+        sections,
+        "; ".join(facts) + ". Nodes by the rule `first`. Seconds are of one core, requests read, kernels compiled.",
+        is_quick=asked.quick,
+    )
+
+
+if __name__ == "__main__":
+    main()
