@@ -9,6 +9,7 @@ WINDOWS := instances/paper.jsonl instances/burst.jsonl
 CONTENDERS := sequential:scas,best-fit,greedy,annealing-as-published,annealing,lns,lns-prices:free,dp:scas,lagrangian:scas,highs,scip,cp-sat,dp:dcas,exact,auto:free
 
 KERNELS := allocopt/simulator/kernels,allocopt/simulator/shared
+LIGHT := tests/test_light_core.py tests/allocopt/cluster tests/allocopt/traces tests/allocopt/simulator tests/heuristics
 PLAIN := $(patsubst %,tests/allocopt/simulator/test_%.py,execution faults python_schedulers resources waiting) \
 	tests/allocopt/simulator/shared/test_schedulers.py
 
@@ -19,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 OURS := allocopt formulations heuristics learned papers tests benchmarks docs
 
-.PHONY: demo test plain slurm fuzz unit lint types format docs tutorials clean clean-kernels
+.PHONY: demo test plain light slurm fuzz unit lint types format docs tutorials clean clean-kernels
 
 demo: .venv/installed
 	$(BIN)/allocopt solve @tiny --strategy scas --solver dp
@@ -33,6 +34,16 @@ test: .venv/installed-dev
 # Slurm, 24.11 or later, is taken if its programs come first in PATH.
 slurm: .venv/installed-dev
 	$(BIN)/python -m benchmarks.virtual_slurm
+
+# What needs numpy, numba, pydantic and typer alone, in an environment of these with the oldest numba that is declared.
+light: .venv-light/installed
+	.venv-light/bin/python -m pytest $(LIGHT) -m "not slow" --hypothesis-profile=unit -k "not parquet"
+
+.venv-light/installed: pyproject.toml
+	$(PYTHON) -m venv .venv-light
+	.venv-light/bin/python -m pip install --quiet "numba==0.60.*" pydantic typer pytest hypothesis pytest-xdist
+	.venv-light/bin/python -m pip install --quiet --no-deps --editable .
+	@touch $@
 
 # Kernels as plain Python, which shows their lines that no test of these reaches.
 plain: .venv/installed-dev
@@ -80,7 +91,7 @@ tutorials: .venv/installed-dev
 	@touch .venv/installed $@
 
 clean:
-	rm -rf .venv build *.egg-info
+	rm -rf .venv .venv-light build *.egg-info
 
 clean-kernels:
 	rm -f allocopt/kernels/__pycache__/*.kernel

@@ -2,11 +2,17 @@
 
 import os
 import signal
+from collections.abc import Generator
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from support.oracle import OracleWindow, read_oracle
+
+IS_LIGHT = find_spec("ortools") is None
+"""Whether only numpy, numba, pydantic and typer are installed: tests that need another package are skipped then."""
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -49,3 +55,25 @@ def shared_data() -> Path:
 def oracle_windows(shared_data: Path) -> list[OracleWindow]:
     """Windows of 2 to 8 jobs with proven optima."""
     return read_oracle(shared_data / "tjap" / "oracle_windows.json")
+
+
+_MISSING = ("ModuleNotFoundError: No module named", "MissingPackageError: ")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, Any]:
+    """Skip files that import a package that is not part of a light environment."""
+    report = yield
+    if IS_LIGHT and report.failed and any(fault in str(report.longrepr) for fault in _MISSING):
+        report.outcome, report.longrepr = "skipped", (str(collector.path), 0, "imports a package that is not installed")
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, pytest.TestReport, Any]:
+    """Skip tests in which a solver or reader says that a package is missing in a light environment."""
+    report = yield
+    is_missing = call.excinfo is not None and isinstance(call.excinfo.value, ImportError)
+    if IS_LIGHT and report.failed and is_missing and "light" not in item.keywords:
+        report.outcome, report.longrepr = "skipped", (str(item.path), 0, f"Skipped: {call.excinfo.value}")
+    return report

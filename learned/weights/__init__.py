@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from allocopt.arrays import Float32Array
-from allocopt.errors import UsageError
+from allocopt.errors import MissingPackageError, UsageError
 from allocopt.files.faults import bad_file, os_fault
 from allocopt.files.models import first_fault
 from allocopt.files.writing import write_bytes
@@ -82,9 +82,14 @@ def _made_once(path: Path, changed_ns: int, training: str, make: Callable[[dict[
 
 
 def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:
-    """Read weights and their card; raises `BadFileError` unless `write_weights` wrote the file."""
-    from safetensors import SafetensorError, safe_open
+    """Read weights and their card.
 
+    Raises `BadFileError` unless `write_weights` wrote the file, `MissingPackageError` if safetensors is not installed.
+    """
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ModuleNotFoundError:
+        raise MissingPackageError("learned weights need the package 'safetensors', which is not installed") from None
     if os.path.isdir(path):
         raise bad_file(path, "is a directory, must be a file of weights")
     try:

@@ -34,7 +34,7 @@ def test_idle_nodes_are_sorted_and_frozen() -> None:
         ({"topology": (2, 2, 2)}, "topology", "is (2, 2, 2), must be a topology, such as FatTree("),
         ({"jobs": [("a", 2)]}, "jobs[0]", "is ('a', 2), must be a Job"),
         ({"jobs": [Job("a", 1), Job(1, 2)]}, "jobs[1].id", "is 1, must be a text"),  # type: ignore[arg-type]
-        ({"jobs": [Job("a", 2, "leaf")]}, "jobs[0].placement", "must be a Placement"),  # type: ignore[arg-type]
+        ({"jobs": [Job("a", 2, "leaf")]}, "jobs[0].placement", "must be a SideConstraints"),  # type: ignore[arg-type]
         ({"idle_nodes": np.array([0, 3, -1])}, "idle_nodes[2]", "node -1"),
         ({"idle_nodes": np.array([0.5, 1.0, 2.0])}, "idle_nodes", "integers"),
         ({"idle_nodes": np.array([[0, 1, 2]])}, "idle_nodes", "integers"),
