@@ -31,6 +31,12 @@ def command(
         str | None,
         typer.Option(metavar="N", help="Size of the machine; several separated by commas; the same as an option."),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILES", help="Files of a cluster, separated by commas, for agents of DRAS; the same as an option."
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Fixes every random choice; seeds of shipped windows are refused.")
     ] = 0,
@@ -54,7 +60,7 @@ def command(
     if name is None:
         print("\n".join(training_names()))
         return
-    names = {"network": network, "trace": trace, "processors": processors}
+    names = {"network": network, "trace": trace, "processors": processors, "cluster": cluster}
     named = {key: value for key, value in names.items() if value is not None}
     training = get_training(name, {**parse_options(option or []), **named})
     folder = out or Path("trained") / f"{training.label}-seed-{seed}"

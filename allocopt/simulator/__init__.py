@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from allocopt.simulator.decisions import PlaceGuest, Reserve, SetQuota, Start, Wait
+    from allocopt.simulator.decisions import PlaceGuest, Requeue, Reserve, SetQuota, Start, Wait
     from allocopt.simulator.execution import ExecutionModel, HopSlowdown
     from allocopt.simulator.held_nodes import Allocator, Share
     from allocopt.simulator.metrics import Metrics
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Modules of the public names.
 _HOMES = {
-    "decisions": ["PlaceGuest", "Reserve", "SetQuota", "Start", "Wait"],
+    "decisions": ["PlaceGuest", "Requeue", "Reserve", "SetQuota", "Start", "Wait"],
     "execution": ["ExecutionModel", "HopSlowdown"],
     "held_nodes": ["Allocator", "Share"],
     "metrics": ["Metrics"],
@@ -30,8 +30,8 @@ _HOMES = {
 }
 __all__ = [
     "Allocator", "Backfill", "EventOrder", "ExecutionModel", "HopSlowdown", "ListScheduler", "Metrics",
-    "OptimizationScheduler", "OrderKind", "PlaceGuest", "QueueKeys", "QueueOrder", "Reserve", "Rules", "Schedule",
-    "Scheduler", "SetQuota", "Share", "Start", "View", "Wait", "WhatIf",
+    "OptimizationScheduler", "OrderKind", "PlaceGuest", "QueueKeys", "QueueOrder", "Requeue", "Reserve", "Rules",
+    "Schedule", "Scheduler", "SetQuota", "Share", "Start", "View", "Wait", "WhatIf",
 ]  # fmt: skip
 
 

@@ -33,6 +33,16 @@ class Wait(NamedTuple):
     until: float
 
 
+class Requeue(NamedTuple):
+    """Stop a running job and let it join the queue again, as if it came now; the work that it has done is lost.
+
+    Its wait counts from the first time that it joined the queue to its last start. It must neither have a guest nor be
+    one.
+    """
+
+    job: int
+
+
 class PlaceGuest(NamedTuple):
     """Start a waiting job on units that a running one holds; an execution model says how they slow each other down.
 
@@ -53,4 +63,4 @@ class SetQuota(NamedTuple):
     percent: int
 
 
-Decision = Start | Reserve | Wait | PlaceGuest | SetQuota
+Decision = Start | Reserve | Wait | Requeue | PlaceGuest | SetQuota

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidSolutionError, UsageError
-from allocopt.simulator.decisions import Decision, PlaceGuest, Reserve, SetQuota, Start, Wait
+from allocopt.simulator.decisions import Decision, PlaceGuest, Requeue, Reserve, SetQuota, Start, Wait
 from allocopt.simulator.execution import Change, ExecutionModel
 from allocopt.simulator.kernels.events import HAPPENED
 from allocopt.simulator.rooms import Size, room_of
@@ -20,6 +20,8 @@ from allocopt.simulator.scheduler import AnyScheduler, Blame, ListScheduler, Sch
 from allocopt.simulator.state import ENDED, EVENTS, RUNNING, STARTED, listed, waits
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
+
+_MOST_REQUEUED = 10_000  # times that a job may be requeued, so that a scheduler that only does that comes to an end
 
 # Passes in a row without a start or an end after which a scheduler that leaves jobs waiting counts as stuck: if no
 # event is to come, if no job runs, and in any case. The last also limits changes of speed between starts and ends.
@@ -74,6 +76,8 @@ class Simulation:
         self.view = View(workload, self.room, execution)
         self._scheduler, self._execution, self._ids = scheduler, execution, workload.ids
         self._staged = execution if isinstance(execution, _StagedModel) else None
+        self._first_release: dict[int, float] = {}
+        self._n_requeued: dict[int, int] = {}
         self._still_passes = self._still_changes = self._n_queued = 0
 
     def run(self, observer: Observer | None = None) -> None:
@@ -156,13 +160,25 @@ class Simulation:
                 raise SchedulerError(f"{name} reserves a time for job {self._ids[job]}, which does not wait")
             self._wake_at(name, decision.time)
             self.state.jobs["reserved"][job] = decision.time
+        elif isinstance(decision, Requeue):
+            self._requeue(name, self._number(name, decision.job))
         elif isinstance(decision, Wait):
             self._wake_at(name, decision.until)
         elif isinstance(decision, PlaceGuest | SetQuota):
             self._share(name, decision)
         else:
-            told = f"{decision!r}, which is no decision: Start, Reserve, Wait, PlaceGuest or SetQuota"
+            told = f"{decision!r}, which is no decision: Start, Reserve, Wait, Requeue, PlaceGuest or SetQuota"
             raise SchedulerError(f"{name} returned {told}")
+
+    def _requeue(self, name: str, job: int) -> None:
+        record: Any = self.state.jobs[job]
+        if np.isnan(record["start"]) or record["end"] <= self.view.now:
+            raise SchedulerError(f"{name} requeues job {self._ids[job]}, which does not run")
+        self._first_release.setdefault(job, float(record["release"]))
+        self._n_requeued[job] = self._n_requeued.get(job, 0) + 1
+        if self._n_requeued[job] > _MOST_REQUEUED:
+            raise SchedulerError(f"{name} requeues job {self._ids[job]} more than {_MOST_REQUEUED:,} times")
+        self.room.requeue(job)
 
     def _share(self, name: str, decision: PlaceGuest | SetQuota) -> None:
         guests = self.room.guests
@@ -219,6 +235,7 @@ class Simulation:
         if self.state.clock["n_queued"][0]:
             raise SchedulerError(f"{name_of(self._scheduler)} leaves jobs waiting for ever: {self._stalled()}")
         release, start, end = (jobs[field].copy() for field in ("release", "start", "end"))
+        release[list(self._first_release)] = list(self._first_release.values())
         return self.room.result(self.workload, release, start, end)
 
     def _never_ends(self) -> str:

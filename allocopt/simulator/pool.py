@@ -15,7 +15,7 @@ from allocopt.problems.topology import Job
 from allocopt.simulator.held_nodes import Allocator, DepthFirst, Guests, HeldNodes, Share
 from allocopt.simulator.kernels.backfilling import list_pass, next_backfillable, run, shadow_of, start_waiting
 from allocopt.simulator.kernels.conservative import conservative_pass, run_conservative
-from allocopt.simulator.kernels.events import advance, change_speed
+from allocopt.simulator.kernels.events import advance, change_speed, requeue
 from allocopt.simulator.kernels.queue import tidy_queue
 from allocopt.simulator.posed import WholeNodes
 from allocopt.simulator.rules import Backfill, QueueKeys, Rules
@@ -115,7 +115,7 @@ class Pool:
         steps = (advance, change_speed) if changes_speed else (advance,)
         if isinstance(scheduler, ListScheduler):
             return (*steps, one_pass)
-        return (*steps, next_backfillable, shadow_of, start_waiting)
+        return (*steps, next_backfillable, shadow_of, start_waiting, requeue)
 
     def as_pool(self) -> "Pool":
         """Return the machine itself, after closing the gaps in its queue."""
@@ -228,6 +228,18 @@ class Pool:
         share = self.placement.share_of(frozen_integers(nodes), self.request[job])
         self.placement.hold(job, share, self.request[job])
         return True
+
+    def requeue(self, job: int) -> None:
+        """Stop a running job and let it join the queue again. Raises `InvalidSolutionError` where it shares units."""
+        if self.guests is not None and (
+            job in self.guests.of or any(job == one.job for one in self.guests.of.values())
+        ):
+            raise InvalidSolutionError(f"job {self._ids[job]} shares units with another job, and cannot be requeued")
+        requeue(self.state, job)
+        # A job that has just started may not have its nodes yet.
+        if self.placement is not None and self.placement.shares[job] is not None:
+            self.placement.release(job)
+            self.placement.shares[job] = None
 
     def settle(self) -> None:
         """Give nodes to jobs that have just started without any. Raises `SchedulerError` if the allocator fails."""

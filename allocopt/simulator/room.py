@@ -107,6 +107,9 @@ class Room(Protocol):
         are not free.
         """
 
+    def requeue(self, job: int) -> None:
+        """Stop a running job and let it join the queue again. Raises `InvalidSolutionError` where it shares units."""
+
     def settle(self) -> None:
         """Give nodes to jobs that have just started without any. Raises `SchedulerError` if an allocator fails."""
 

@@ -38,15 +38,13 @@ def _place_in_turn(s: Shared, jobs: int) -> bool:
         if job == s.jobs.size:
             return False
         clock.next_submission += 1
-        shape = s.jobs[job].shape
-        s.jobs[job].first = clock.n_held
+        shape, first = s.jobs[job].shape, s.jobs[job].first
         used = choose(s, shape)
         s.jobs[job].n_nodes = used
         for i in range(used):
             node, tasks = s.chosen[0, i], s.chosen[3, i]
-            s.held[0, clock.n_held] = node
-            s.held[1, clock.n_held] = tasks
-            clock.n_held += 1
+            s.held[0, first + i] = node
+            s.held[1, first + i] = tasks
             amounts_held(s, NOW, shape, node, tasks, 1)
     return True
 

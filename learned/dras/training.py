@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from allocopt.arrays import Float32Array
+from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.reading import read_cluster
 from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import DrasOptions
 from allocopt.errors import UsageError
 from allocopt.simulator.rules import Reservations
+from allocopt.simulator.shared.admission import admitted, asked_of
+from allocopt.simulator.shared.room import pool_sizes
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from learned.dras.environment import JobsetEnvironment, Phase, SeveralMachines, Validator
@@ -54,6 +58,9 @@ class DrasTraining(DeclaredTraining["BestKept"]):
 
     trace: str = ""  # Workload file, or several separated by commas
     processors: int | str = 0  # Size of the machine, or sizes separated by commas; 0 for what the trace says
+    # Files of the cluster on which the jobs of the trace run, separated by commas. The agent sees it as a pool of as
+    # many units as it has cores, in which a job has its share of the resource that it asks for most of.
+    cluster: str = ""
     updates: int = option(0, least=0)  # 0 for the usual number
     # Phases in their order, separated by commas: some of ``sampled``, ``real`` and ``synthetic``
     phases: str = "sampled,real,synthetic"
@@ -83,7 +90,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     longest_wait: float = 30.0
     learning_rate: float = option(0.0, least=0)  # Of Adam; 0 for the usual one
 
-    paths: ClassVar[tuple[str, ...]] = ("trace",)
+    paths: ClassVar[tuple[str, ...]] = ("trace", "cluster")
     usual_updates: ClassVar[int]
     usual_environments: ClassVar[int] = 32
     usual_every: ClassVar[int] = 5
@@ -98,6 +105,8 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             raise UsageError(f"phases are {self.phases!r}, must be different ones of {', '.join(SHARES)}")
         super().__post_init__()
         paths, sizes = self.trace.split(","), str(self.processors).split(",")
+        if self.cluster and any(size.strip() != "0" for size in sizes):
+            raise UsageError("a cluster says how large the machine is: give no processors")
         if len(sizes) not in (1, len(paths)) or not all(size.strip().isdecimal() for size in sizes):
             right = f"a number, or one for each of {len(paths)} traces"
             raise UsageError(f"processors are {self.processors!r}, must be {right}")
@@ -181,6 +190,9 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     def traces(self) -> list[tuple[Workload, int]]:
         """Read all traces, each without jobs larger than its machine, and the machine's size."""
         paths, sizes = self.trace.split(","), str(self.processors).split(",")
+        if self.cluster:
+            cluster = read_cluster([Path(file) for file in self.cluster.split(",")])
+            return [(_in_pool(read_workload(path), cluster), cluster.processors) for path in paths]
         found = []
         for path, size in zip(paths, sizes * (len(paths) // len(sizes)), strict=True):
             workload = read_workload(path)
@@ -215,6 +227,13 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             "synthetic": lambda: list(map(synthetic, range(MOST_SYNTHETIC))),
         }
         return [(makers[name](), SHARES[name]) for name in self.phases.split(",")], validation
+
+
+def _in_pool(workload: Workload, cluster: Cluster) -> Workload:
+    """Return the jobs that a cluster can serve, their processors counted in units of it as a pool."""
+    jobs = admitted(workload, cluster, in_nodes=False, skip_oversized=True)
+    requests, request_of, _ = asked_of(jobs, cluster)
+    return replace(jobs, processors=pool_sizes(requests, cluster)[request_of])
 
 
 @dataclass(frozen=True)

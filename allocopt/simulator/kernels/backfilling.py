@@ -213,7 +213,7 @@ def _pass_over(state: State, job: int) -> None:
 
 @inlined
 def _look_behind_head(state: State) -> None:
-    """Let a pass go on with backfilling, where those that have been examined end."""
+    """Go on with backfilling, behind the jobs that have been examined."""
     clock, rules = state.clock[0], state.rules[0]
     clock.is_blocked = 1
     clock.looked_at = 0 if rules.own_backfill_order else max(1, clock.examined)

@@ -173,6 +173,31 @@ def change_speed(state: Events, job: int, speed: float) -> None:
     _sift_down(state, record.event_place)
 
 
+@kernel(void(STATE, int64))
+def requeue(state: Events, job: int) -> None:
+    """Stop a running job and let it join the queue again, as if it came now; the work that it has done is lost."""
+    clock, record = state.clock[0], state.jobs[job]
+    clock.n_events -= 1
+    if record.event_place < clock.n_events:
+        moved, at = state.lists[EVENTS, clock.n_events], record.event_place
+        _put(state, at, moved)
+        _sift_up(state, at)
+        _sift_down(state, state.jobs[moved].event_place)
+    hold(state, job, -1)
+    if state.rules[0].track_running:
+        remove(state.lists[RUNNING], _running_place(state, job, clock.n_running), clock.n_running)
+    clock.n_running -= 1
+    for at in range(clock.n_started):
+        if state.lists[STARTED, at] == job:
+            remove(state.lists[STARTED], at, clock.n_started)
+            clock.n_started -= 1
+            break
+    record.start = record.end = record.event = record.expected_end = np.nan
+    record.reserved = np.inf
+    record.speed = 1.0
+    enqueue(state, job)
+
+
 @inlined
 def _end_first(state: Events) -> None:
     """End the running job whose time has come, and let those that waited for it come."""

@@ -52,7 +52,7 @@ def reserve_room(state: Events, job: int) -> None:
 
 @question
 def pass_over(state: Events, job: int) -> None:
-    """Let a job without room wait on, and block its partition."""
+    """Leave a job without room waiting, and block its partition."""
 
 
 @inlined

@@ -89,17 +89,17 @@ def is_untidy(state: State) -> bool:
 
 @kernel(void(STATE))
 def tidy_queue(state: State) -> None:
-    """Begin, renew or end the index; afterwards no column is left."""
+    """Move the queue to the first column, and begin, renew or end its index; afterwards no column is left."""
     clock, jobs, end = state.clock[0], state.lists[QUEUE], end_of_queue(state)
-    at = clock.first
+    at = 0
     for column in range(clock.first, end):
         if jobs[column] >= 0:
             jobs[at] = jobs[column]
             at += 1
-    clock.n_gone = 0
-    clock.indexed = clock.n_queued >= SHORT
+    clock.first = clock.n_gone = 0
+    clock.indexed = clock.n_queued >= SHORT and state.least.size > 0
     if clock.indexed:
-        for block in range(clock.first // BLOCK, (at - 1) // BLOCK + 1):
+        for block in range((at - 1) // BLOCK + 1):
             tighten(state, block)
 
 
@@ -218,6 +218,10 @@ def _enqueue(state: State, job: int) -> None:
     """
     clock, rules, is_late = state.clock[0], state.rules[0], state.clock[0].n_joined >= FEW
     jobs = state.lists[QUEUE]
+    if end_of_queue(state) == jobs.size:
+        # Only a job that was stopped joins a queue that has come to the last column.
+        tidy_queue(state)
+        clock.examined = 0
     at = end = end_of_queue(state)
     if rules.order == ARRIVAL:
         state.jobs[job].order_rank = _rank(state, QUEUE, jobs[end - 1]) + 1 if clock.n_queued else 0

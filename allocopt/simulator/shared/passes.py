@@ -80,13 +80,11 @@ def _hold_nodes(s: Shared, job: int, sign: int) -> None:
 @helper()
 def start_on_chosen(s: Shared, job: int, used: int) -> None:
     """Start a job that has left the queue on the chosen nodes."""
-    clock, record = s.clock[0], s.jobs[job]
-    record.first = clock.n_held
+    record = s.jobs[job]
     record.n_nodes = used
     for i in range(used):
-        s.held[0, clock.n_held] = s.chosen[0, i]
-        s.held[1, clock.n_held] = s.chosen[3, i]
-        clock.n_held += 1
+        s.held[0, record.first + i] = s.chosen[0, i]
+        s.held[1, record.first + i] = s.chosen[3, i]
     start_job(s, job)
 
 
@@ -165,17 +163,23 @@ def _begin_pass(s: Shared, part: int) -> None:
     begin_part(s, part)
 
 
-@helper()
-def end_pass(s: Shared) -> None:
-    """End a pass: drop lines in which no job waits any more, and reservations of partitions that are not blocked."""
+@inlined
+def forget_empty_lines(s: Shared) -> None:
+    """Forget lines in which no job waits any more."""
     clock, kept = s.clock[0], 0
-    clock.part = NO_PASS
     for place in range(clock.n_waiting):
         line = s.waiting[0, place]
         if s.queue[line].first_waiting >= 0:
             s.waiting[0, kept] = line
             kept += 1
     clock.n_waiting = kept
+
+
+@helper()
+def end_pass(s: Shared) -> None:
+    """End a pass: drop lines in which no job waits any more, and reservations of partitions that are not blocked."""
+    s.clock[0].part = NO_PASS
+    forget_empty_lines(s)
     for partition in range(s.partitions.size):
         if not s.partitions[partition].is_blocked:
             s.partitions[partition].job = NOBODY
@@ -266,7 +270,7 @@ def _is_blocked(s: Shared, job: int) -> bool:
 @pass_over.answer(Shared)
 @inlined
 def _pass_over(s: Shared, job: int) -> None:
-    """Let the job wait on: in a walk, the next one of its line is looked at, else no further one of its shape."""
+    """Leave the job waiting; in a walk, the next one of its line is looked at, else no further one of its shape."""
     line, shape = s.queue[s.jobs[job].line], s.shapes[s.jobs[job].shape]
     if s.clock[0].part == WALK:
         line.passed = job

@@ -41,6 +41,7 @@ from allocopt.simulator.shared.stepping import (
     choose_shared,
     next_backfillable_shared,
     queue_shared,
+    requeue_shared,
     reserve_shared,
     schedule_shared,
     shadow_shared,
@@ -224,14 +225,12 @@ class SharedNodes:
         if isinstance(scheduler, ListScheduler):
             return (*steps, schedule_shared)
         asked = (queue_shared, shadow_shared, reserve_shared, next_backfillable_shared)
-        return (*steps, *asked, choose_shared, start_shared)
+        return (*steps, *asked, choose_shared, start_shared, requeue_shared)
 
     @cached_property
     def _shown(self) -> IntArray:
         """Columns of resources that schedulers see: cores, and those that a job asks for and all nodes state."""
-        asked = np.stack([_amounts(one, self.cluster) for one in self._requests]).max(axis=0)
-        most = self.cluster.capacity.max(axis=0)
-        return np.flatnonzero((asked > 0) & (most < UNKNOWN_MEMORY_MIB) | (np.arange(len(asked)) == 0))
+        return _shown(self._requests, self.cluster)
 
     @cached_property
     def platform(self) -> Platform:
@@ -247,9 +246,7 @@ class SharedNodes:
 
     @cached_property
     def _pool(self) -> Pool:
-        units = self.cluster.processors
-        share = (self.request / np.maximum(self.platform.total, 1)).max(axis=1)
-        size = np.clip(np.ceil(share * units - _ROUNDING), 1, units).astype(np.int64)
+        units, size = self.cluster.processors, pool_sizes(self._requests, self.cluster)[self._request_of]
         # Only what the state of a pool is made of; agents do not see run times.
         estimate = self.state.jobs["estimate"].copy()
         jobs = Workload("jobs", self._ids, self.state.jobs["submit"].copy(), estimate, size, estimate)
@@ -412,6 +409,11 @@ class SharedNodes:
         self.state.chosen[0, : len(nodes)], self.state.chosen[3, : len(nodes)] = nodes, tasks
         return len(nodes)
 
+    def requeue(self, job: int) -> None:
+        """Stop a running job and let it join the queue again."""
+        requeue_shared(self.state, job)
+        self.state.jobs["n_nodes"][job] = 0
+
     def settle(self) -> None:
         """Do nothing: jobs have their nodes as they start."""
 
@@ -490,6 +492,25 @@ class SharedNodes:
         amounts = np.where(is_alone[:, None], whole, shared)
         times = {"release": release, "start": start, "end": end}
         return ClusterSchedule.of(workload, self.cluster, **times, nodes=nodes, tasks=tasks, amounts=amounts)
+
+
+def _shown(requests: Sequence[ClusterRequest], cluster: Cluster) -> IntArray:
+    """Return the columns of resources that schedulers see: cores, and those that a job asks for and all nodes state."""
+    asked = np.stack([_amounts(one, cluster) for one in requests]).max(axis=0)
+    most = cluster.capacity.max(axis=0)
+    return np.flatnonzero((asked > 0) & (most < UNKNOWN_MEMORY_MIB) | (np.arange(len(asked)) == 0))
+
+
+def pool_sizes(requests: Sequence[ClusterRequest], cluster: Cluster) -> IntArray:
+    """Return how many units each request has of a pool with as many units as a cluster has cores, shape ``(k,)``.
+
+    It is the share of the resource of which the request has the largest one, rounded up; see `View.as_pool`.
+    """
+    shown, units = _shown(requests, cluster), cluster.processors
+    asked = np.stack([_amounts(one, cluster) for one in requests])[:, shown]
+    share = (asked / np.maximum(cluster.capacity[:, shown].sum(axis=0), 1)).max(axis=1)
+    sizes: IntArray = np.clip(np.ceil(share * units - _ROUNDING), 1, units).astype(np.int64)
+    return sizes
 
 
 def _amounts(request: ClusterRequest, cluster: Cluster) -> IntArray:

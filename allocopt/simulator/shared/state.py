@@ -105,7 +105,6 @@ class _ClockRecord(EventClock, Protocol):
 
     n_arrived: int  # jobs that have joined the queue
     n_waiting: int  # lines in which jobs wait
-    n_held: int  # columns of `Shared.held` in use
     n_released: int  # nodes written to `Shared.releases` so far
     next_walk: float  # when the next pass that backfills conservatively is due
     part: int  # of the pass: ``NO_PASS`` and so on
@@ -299,7 +298,9 @@ def new_shared(
     failures["released"] = -1
     groups = machine.groups.copy()
     segments = [one.segments or (0,) * len(groups) for one in asked]
-    held = int(np.array([min(one.most_nodes, m) for one in requests])[request].sum())
+    # Room for the nodes of each job, whichever they are and however often it starts.
+    most_held = np.array([min(one.most_nodes, m) for one in requests])[request]
+    jobs["first"] = np.cumsum(most_held) - most_held
     return Shared(
         clock,
         followed,
@@ -327,7 +328,7 @@ def new_shared(
         groups,
         np.array([one.most_groups for one in asked], dtype=np.int64).reshape(len(asked), len(groups)),
         np.array(segments, dtype=np.int64).reshape(len(asked), len(groups)),
-        np.zeros((2, held), dtype=np.int64),
+        np.zeros((2, int(most_held.sum())), dtype=np.int64),
         np.zeros(m, dtype=np.int64),
         np.zeros((4, n), dtype=np.int64),
         np.zeros((2, len(lines)), dtype=np.int64),

@@ -83,9 +83,9 @@ def test_the_doctor_s_limits_do_not_count_compiling(run: Run, monkeypatch: pytes
     ready: list[Any] = []
     seen: list[bool] = []
 
-    def record(problem: Any, strategy: Any, solver: Any, **limits: Any) -> Any:
+    def record(problem: Any, *, solver: Any, **limits: Any) -> Any:
         seen.append((solver.name, problem) in ready)
-        return solve(problem, strategy=strategy, solver=solver, **limits)
+        return solve(problem, solver=solver, **limits)
 
     monkeypatch.setattr(
         "allocopt.solving.solve.prepare",

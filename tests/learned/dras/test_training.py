@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from allocopt.errors import UsageError
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
@@ -68,3 +69,25 @@ def test_several_traces_make_one_agent(trace: Path, tmp_path: Path) -> None:
     assert training.label == "dras-ppo-generic"
     *_, last = training.train(request(tmp_path))
     assert np.isfinite(last.measures["score"])
+
+
+def test_jobs_of_a_cluster_count_by_the_resource_that_they_ask_for_most_of(tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text(
+        "NodeName=n[1-4] CPUs=8 RealMemory=16000 State=UNKNOWN\n"
+        "PartitionName=all Nodes=ALL Default=YES State=UP\n"
+        "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory\n",
+        encoding="utf-8",
+    )
+    asked = ("-n 4 --mem=100", "-n 1 --mem=8000", "-n 64 --mem=100")
+    lines = [
+        f"-dt {10 * number} -e submit_batch_job | -J j{number} -sim-walltime 60 --uid=u -t 00:07:00 {asks} pseudo.job\n"
+        for number, asks in enumerate(asked)
+    ]
+    (tmp_path / "jobs.events").write_text("".join(lines), encoding="utf-8")
+    training = DrasPpo(trace=str(tmp_path / "jobs.events"), cluster=str(tmp_path / "slurm.conf"))
+    ((jobs, machine),) = training.traces()
+    # Of 32 cores four are 4 units, of 64,000 MiB 8,000 are an eighth; the third job is larger than the cluster.
+    assert machine == 32
+    assert jobs.processors.tolist() == [4, 4]
+    with pytest.raises(UsageError, match="give no processors"):
+        DrasPpo(trace="jobs.events", cluster="slurm.conf", processors=8)
