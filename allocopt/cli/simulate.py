@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,6 +41,11 @@ class SimulateOptions:
     as_json: Json = False
 
 
+def _tell(remarks: Iterable[str]) -> None:
+    for remark in remarks:
+        print(f"allocopt: {remark}", file=sys.stderr)
+
+
 def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True) -> list[dict[str, Any]]:
     """Simulate a trace on a machine under a scheduling policy."""
     from allocopt.experiments.results import ResultModel
@@ -58,9 +64,9 @@ def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True)
     groupings = groupings_named(asked.by or [])
     simulation = PreparedSimulation.of(spec)
     explanation = None if asked.explain is None else simulation.explanation(asked.explain)
-    for remark in simulation.inputs.remarks:
-        print(f"allocopt: {remark}", file=sys.stderr)
+    _tell(simulation.inputs.remarks)
     schedule, runtime_s = simulation.timed(explanation)
+    _tell(schedule.remarks)
     trim, described = Trim(spec.trim, spec.trim), simulation.described(schedule)
     metrics = measure(schedule, trim, spec.starvation)
     groups = {

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.downtime import Downtime, read_downtimes
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.platform import NODES, Platform
@@ -77,7 +78,8 @@ class Site(NamedTuple):
         machine: Platform | Cluster
         if spec.topology is not None:
             files, tree = spec.topology, read_topology(spec.topology, labels, include_unavailable=include)
-            machine, about = machine_of(tree), (tree.summary(), *tree.remarks)
+            machine = machine_of(tree) if spec.downtimes is None else Cluster.whole_nodes(tree)
+            about = (tree.summary(), *tree.remarks)
         elif spec.cluster is not None:
             files = ",".join(Path(name).name for name in spec.cluster)
             machine = read_cluster(spec.cluster, labels, include_unavailable=include)
@@ -132,6 +134,7 @@ class SimulationInputs:
     source: str = ""  # File in which a job of tasks stands that can never start
     remarks: tuple[str, ...] = ()  # What was counted, dropped and repaired
     described: Described | None = None  # What files say of the jobs beside a schedule
+    downtimes: tuple[Downtime, ...] = ()  # When nodes of a cluster take no jobs
 
     @classmethod
     def of(cls, spec: SimulationSpec) -> "SimulationInputs":
@@ -139,7 +142,13 @@ class SimulationInputs:
         if spec.platform is None:
             site, executables = Site.of(spec), None if spec.profiles is None else read_profiles(Path(spec.profiles))
             remarks = (*site.machine_remarks, *site.remarks)
-            return cls(site.jobs, site.machine, executables, remarks=remarks, described=site.described)
+            downtimes = () if spec.downtimes is None else read_downtimes(Path(spec.downtimes))
+            return cls(
+                *(site.jobs, site.machine, executables),
+                remarks=remarks,
+                described=site.described,
+                downtimes=downtimes,
+            )
         machine, jobs = read_machine(spec.platform, spec.types), read_irmasim(Path(spec.trace))
         placed = None if spec.placement is None else PlacedJobs.read(spec.placement, jobs.names)
         jobs, source = jobs if spec.max_jobs is None else jobs.first(spec.max_jobs), spec.placement or spec.trace
@@ -227,13 +236,11 @@ class PreparedSimulation:
                 return simulate(workload, machine, self.policy, seed=self.seed, execution=self.execution)
         assert not isinstance(self.execution, Execution)
         assert not isinstance(self.policy, Action)
-        how: Any = (workload, machine, self.policy, self.rules, self.seed)
-        return simulate(
-            *how,
-            allocator=self.allocator,
-            execution=self.execution,
-            observer=observer,
-        )
+        how: dict[str, Any] = {"allocator": self.allocator, "execution": self.execution, "observer": observer}
+        how["downtimes"] = self.inputs.downtimes
+        where: Any = machine
+        schedule: Schedule = simulate(workload, where, self.policy, self.rules, self.seed, **how)
+        return schedule
 
     def described(self, schedule: Schedule) -> Described:
         """Return what files say of the jobs of a schedule beside it."""

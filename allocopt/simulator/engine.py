@@ -1,13 +1,15 @@
 """A simulation: it goes from one scheduling point to the next, and does what the scheduler decides there."""
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.downtime import Downtime
 from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidSolutionError, UsageError
 from allocopt.simulator.decisions import Decision, PlaceGuest, Requeue, Reserve, SetQuota, Start, Wait
@@ -17,7 +19,7 @@ from allocopt.simulator.rooms import Size, room_of
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import AnyScheduler, Blame, ListScheduler, Scheduler, SchedulerError, name_of
-from allocopt.simulator.state import ENDED, EVENTS, RUNNING, STARTED, listed, waits
+from allocopt.simulator.state import ENDED, EVENTS, NOBODY, RUNNING, STARTED, listed, waits
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 
@@ -63,6 +65,7 @@ class Simulation:
         allocator: object = None,
         execution: ExecutionModel | None = None,
         is_watched: bool = False,
+        downtimes: Sequence[Downtime] = (),
     ) -> None:
         if not isinstance(seed, int | np.integer) or seed < 0:
             raise UsageError(f"the seed is {seed!r}, must be a whole number, not negative")
@@ -71,13 +74,12 @@ class Simulation:
             demands=demands,
             allocator=allocator,
             is_watched=is_watched or execution is not None,
+            downtimes=downtimes,
         )
         self.workload, self.state = workload, self.room.state
         self.view = View(workload, self.room, execution)
         self._scheduler, self._execution, self._ids = scheduler, execution, workload.ids
         self._staged = execution if isinstance(execution, _StagedModel) else None
-        self._first_release: dict[int, float] = {}
-        self._n_requeued: dict[int, int] = {}
         self._still_passes = self._still_changes = self._n_queued = 0
 
     def run(self, observer: Observer | None = None) -> None:
@@ -174,9 +176,7 @@ class Simulation:
         record: Any = self.state.jobs[job]
         if np.isnan(record["start"]) or record["end"] <= self.view.now:
             raise SchedulerError(f"{name} requeues job {self._ids[job]}, which does not run")
-        self._first_release.setdefault(job, float(record["release"]))
-        self._n_requeued[job] = self._n_requeued.get(job, 0) + 1
-        if self._n_requeued[job] > _MOST_REQUEUED:
+        if record["requeues"] >= _MOST_REQUEUED:
             raise SchedulerError(f"{name} requeues job {self._ids[job]} more than {_MOST_REQUEUED:,} times")
         self.room.requeue(job)
 
@@ -234,9 +234,16 @@ class Simulation:
             raise SchedulerError(self._never_ends())
         if self.state.clock["n_queued"][0]:
             raise SchedulerError(f"{name_of(self._scheduler)} leaves jobs waiting for ever: {self._stalled()}")
-        release, start, end = (jobs[field].copy() for field in ("release", "start", "end"))
-        release[list(self._first_release)] = list(self._first_release.values())
-        return self.room.result(self.workload, release, start, end)
+        start, end = jobs["start"].copy(), jobs["end"].copy()
+        # A job that was requeued joined the queue before.
+        before = jobs["preceding"]
+        waited = before != NOBODY
+        release = jobs["submit"].copy()
+        release[waited] = np.maximum(release[waited], end[before[waited]] + jobs["think"][waited])
+        schedule = self.room.result(self.workload, release, start, end)
+        if not jobs["requeues"].any():
+            return schedule
+        return replace(schedule, requeues=jobs["requeues"].copy(), lost_s=jobs["lost_s"].copy())
 
     def _never_ends(self) -> str:
         return f"job {self._ids[self.view.running[0]]} never ends: the execution model gives it speed 0"

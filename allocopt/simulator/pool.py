@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray, frozen_integers, read_only
+from allocopt.cluster.downtime import Downtime
 from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidProblemError, InvalidSolutionError, UsageError
 from allocopt.interruption import run_in_slices
@@ -54,8 +55,11 @@ class Pool:
         demands: Mapping[str, IntArray] | None = None,
         allocator: Allocator | None = None,
         is_watched: bool = False,
+        downtimes: Sequence[Downtime] = (),
     ) -> "Pool":
         """Return the room before the first event; see `allocopt.simulator.rooms.room_of`."""
+        if downtimes:
+            raise UsageError("downtimes are of the nodes of a cluster: give the machine as a cluster")
         if platform.has_nodes:
             allocator = allocator or DepthFirst()
         elif allocator is not None:

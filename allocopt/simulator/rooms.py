@@ -1,12 +1,13 @@
 """Rooms of machines: the one place that knows which kinds of machines there are."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.downtime import Downtime
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
 from allocopt.simulator.pool import Pool
@@ -46,6 +47,7 @@ def room_of(
     demands: Mapping[str, IntArray] | None = None,
     allocator: Any = None,
     is_watched: bool = False,
+    downtimes: Sequence[Downtime] = (),
 ) -> Room:
     """Return the room of a machine before the first event.
 
@@ -67,6 +69,8 @@ def room_of(
         Chooses the nodes, as `simulate` takes it.
     is_watched
         Whether somebody looks at the running jobs besides the scheduler.
+    downtimes
+        When nodes of a cluster take no jobs.
 
     Raises
     ------
@@ -75,7 +79,7 @@ def room_of(
     UsageError
         If ``machine`` is not a machine, or the arguments do not go together.
     """
-    how = {"demands": demands, "allocator": allocator, "is_watched": is_watched}
+    how = {"demands": demands, "allocator": allocator, "is_watched": is_watched, "downtimes": downtimes}
     return _kind_of(machine).of(workload, _sized(machine), scheduler, rules, seed, **how)
 
 

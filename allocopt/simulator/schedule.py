@@ -55,6 +55,8 @@ class Schedule:
         Nodes of each job, where the platform has nodes, and how these are connected, where that is known; else None.
     held_from
         Where jobs were guests on processors that others held: from when on each job held its own, ``end`` if never.
+    requeues, lost_s
+        Where jobs were requeued: how often each was, and how long it had run then in all.
     """
 
     workload: Workload
@@ -65,6 +67,8 @@ class Schedule:
     nodes: tuple[IntArray, ...] | None = None
     topology: Topology | None = None
     held_from: FloatArray | None = None
+    requeues: IntArray | None = None
+    lost_s: FloatArray | None = None
 
     @property
     def wait_s(self) -> FloatArray:
@@ -84,6 +88,14 @@ class Schedule:
     def response_s(self) -> FloatArray:
         """Seconds from joining the queue to the end of each job."""
         return np.asarray(self.end - self.release)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the metrics do not tell: how many jobs were requeued, and the work that they lost."""
+        if self.requeues is None or self.lost_s is None:
+            return ()
+        jobs, lost = int((self.requeues > 0).sum()), float(self.lost_s @ self.workload.processors) / 3600
+        return (f"jobs stopped and queued again: {jobs:,}, {lost:,.1f} processor hours of their work lost",)
 
     @property
     def makespan_s(self) -> float:

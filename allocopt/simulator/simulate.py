@@ -1,10 +1,11 @@
 """`simulate`: one call for every scheduler on every workload and machine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, cast, overload, runtime_checkable
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.downtime import Downtime
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
 from allocopt.kernels.ready import make_ready
@@ -67,6 +68,7 @@ def simulate(
     allocator: AllocationRule | BySolver | str | None = None,
     execution: ExecutionModel | None = None,
     observer: Observer | None = None,
+    downtimes: Sequence[Downtime] = (),
 ) -> ClusterSchedule: ...
 @overload
 def simulate(
@@ -88,6 +90,7 @@ def simulate(
     allocator: Allocator | AllocationRule | BySolver | str | None = None,
     execution: "ExecutionModel | Execution | None" = None,
     observer: Observer | None = None,
+    downtimes: Sequence[Downtime] = (),
 ) -> Schedule:
     """Simulate a workload on a machine.
 
@@ -115,6 +118,8 @@ def simulate(
         multicore machines for contention.
     observer
         Called after every pass with the simulation; it must not change it.
+    downtimes
+        When nodes of a cluster take no jobs: maintenance, and failures, after which jobs start anew.
 
     Returns
     -------
@@ -133,8 +138,10 @@ def simulate(
         If the policy does not exist, or what is asked for does not go together.
     """
     if not isinstance(workload, Workload):
-        if (rules, demands, allocator, observer) != (None, None, None, None):
-            raise UsageError("rules, demands, an allocator and an observer do not go with a multicore machine")
+        if (rules, demands, allocator, observer, *downtimes) != (None, None, None, None):
+            raise UsageError(
+                "rules, demands, an allocator, an observer and downtimes do not go with a multicore machine"
+            )
         return _simulate_tasks(workload, platform, scheduler, seed, execution)
     if not isinstance(rules, Rules | None):
         raise UsageError(f"the rules are {rules!r}, must be `Rules`")
@@ -157,6 +164,7 @@ def simulate(
         allocator=allocator,
         execution=execution,
         is_watched=observer is not None,
+        downtimes=downtimes,
     )
     alone, changes_speed = is_alone(chosen, execution, observer), execution is not None
     make_ready(kernels_of(machine, chosen, is_alone=alone, changes_speed=changes_speed))

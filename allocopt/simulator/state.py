@@ -105,6 +105,8 @@ class EventJob(Protocol):
     event_rank: int  # which of two events at the same time comes first: the lower, no two of which are equal
     event_place: int  # its place in the heap of events
     reserved: float  # start time it was promised last; infinite where there is no promise
+    requeues: int  # how often it was stopped and joined the queue again
+    lost_s: float  # seconds that it ran before
 
 
 class JobRecord(EventJob, Protocol):

@@ -2,7 +2,7 @@
 
 As a script it runs seeds FIRST to LAST - 1 and prints what differs, what was counted and what was drawn, in `tests`:
 ``PYTHONPATH=. python -m support.against_references KIND FIRST LAST``, where KIND is ``windows``, or one of the
-sorts of traces: any, dense, overrun, blocks, orders, sequential, shares.
+sorts of traces: any, dense, overrun, blocks, orders, sequential, shares, downtimes.
 """
 
 import sys
@@ -48,7 +48,9 @@ def engine_rows(case: Case) -> list[Row]:
     scheduler = backfilled(order, get_policy(order), backfill or None, case.backfill_order)
     events = EventOrder.SEQUENTIAL if case.is_sequential else EventOrder.BATCHED
     rules = Rules(events, kill_at_limit=case.kill_at_limit)
-    found = allocopt.simulate(kept, case.cluster, scheduler, rules, allocator=case.allocator)
+    found = allocopt.simulate(
+        *(kept, case.cluster, scheduler, rules), allocator=case.allocator, downtimes=case.downtimes
+    )
     assert found.nodes is not None
     assert found.tasks is not None
     return [
@@ -79,6 +81,7 @@ def slow_rows(case: Case, counts: Counter[str], depth: int = DEPTH) -> list[Row]
         kill_at_limit=case.kill_at_limit,
         is_sequential=case.is_sequential,
         depth=depth,
+        downtimes=case.downtimes,
         counts=counts,
     )
     return [(int(job), one.start, one.end, one.tasks) for job, one in zip(own.ids, found, strict=True)]

@@ -15,6 +15,7 @@ from support.slow_cluster import Allocation, Machine, ask_of, is_only_topology, 
 import allocopt
 from allocopt.cluster import Request
 from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
+from allocopt.cluster.downtime import Downtime
 from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
 from allocopt.traces.workload import UNKNOWN_USER, Workload
 
@@ -365,7 +366,7 @@ ORDERS = ("fcfs", "fcfs", "sjf", "ljf", "smallest-area", "largest", "f1", "f2", 
 CHANGING_ORDERS = ("wfp3", "unicep", "drf")
 BACKFILLS = ("none", "easy", "easy", "conservative")
 ALLOCATORS = ("first", "best-fit", "least-loaded", "lowest-switch")
-KINDS = ("any", "dense", "overrun", "blocks", "orders", "sequential", "shares")
+KINDS = ("any", "dense", "overrun", "blocks", "orders", "sequential", "shares", "downtimes")
 """Sorts of traces.
 
 ``dense`` have partitions of all nodes. In ``overrun`` half of the jobs outlast their estimates. ``orders`` have users
@@ -385,6 +386,7 @@ class Case:
     kill_at_limit: bool
     backfill_order: str | None = None
     is_sequential: bool = False
+    downtimes: tuple[Downtime, ...] = ()
 
     @property
     def label(self) -> str:
@@ -414,6 +416,8 @@ def random_case(seed: int, kind: str) -> Case:
     case = Case(cluster, workload, _policy(order, backfill), _one(rng, ALLOCATORS), kills)
     if kind == "shares":
         return _by_shares(rng, case)
+    if kind == "downtimes":
+        return _with_downtimes(rng, case)
     return _in_all_orders(rng, case, kind == "sequential") if kind in ("orders", "sequential") else case
 
 
@@ -436,6 +440,21 @@ def _in_all_orders(rng: np.random.Generator, case: Case, is_sequential: bool) ->
         tried = _one(rng, (*CHANGING_ORDERS, *CHANGING_ORDERS, "fcfs", "fcfs", "sjf", "ljf", "smallest-area"))
     case = replace(case, cluster=cluster, workload=workload, policy=_policy(order, backfill))
     return replace(case, backfill_order=tried, is_sequential=is_sequential)
+
+
+def _with_downtimes(rng: np.random.Generator, case: Case) -> Case:
+    # Times at which jobs are submitted, start and end, so that things happen together.
+    case = _in_all_orders(rng, case, is_sequential=_chance(rng, 0.3)) if _chance(rng, 0.6) else case
+    workload, names = case.workload, case.cluster.topology.nodes
+    times = np.concatenate((workload.submit, workload.submit + workload.run, workload.submit + workload.estimate))
+    spread = float(np.median(workload.estimate))
+    downtimes = []
+    for _ in range(int(rng.integers(1, 7))):
+        begin = float(rng.choice(times) if _chance(rng, 0.5) else rng.integers(0, int(times.max()) + 2))
+        end = begin + max(1.0, float(np.floor(spread * rng.exponential(1.5))))
+        nodes = rng.choice(names, int(rng.integers(1, len(names) + 1)) if _chance(rng, 0.7) else len(names), False)
+        downtimes.append(Downtime(tuple(nodes.tolist()), begin, end, _chance(rng, 0.5)))
+    return replace(case, downtimes=tuple(downtimes))
 
 
 def _by_shares(rng: np.random.Generator, case: Case) -> Case:

@@ -18,6 +18,7 @@ import numpy as np
 
 from allocopt.cluster import Request
 from allocopt.cluster.cluster import Cluster, Partition
+from allocopt.cluster.downtime import Downtime
 from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.named import NamedTree
 from allocopt.traces.workload import Workload
@@ -498,6 +499,15 @@ class Pass:
     made: dict[int, Reservation] = field(default_factory=dict)  # or kept, by partition
 
 
+class Down(NamedTuple):
+    """A time in which a node takes no jobs."""
+
+    node: int
+    begin: float
+    end: float
+    is_announced: bool
+
+
 @dataclass
 class SlowCluster:
     """Simulation of jobs on a cluster; after `run` the jobs that ran, by number."""
@@ -511,6 +521,7 @@ class SlowCluster:
     kill_at_limit: bool = True
     is_sequential: bool = False
     depth: int = DEPTH
+    downtimes: Sequence[Downtime] = ()
     counts: Counter[str] = field(default_factory=Counter)
     ran: dict[int, Running] = field(default_factory=dict)
 
@@ -525,12 +536,19 @@ class SlowCluster:
         self.reservations: dict[int, Reservation] = {}
         self.next_walk = inf
         self.last_order: list[int] = []  # jobs in the order of the queue at the pass before
+        self.begun = 0
+        names = [node.name for node in self.cluster.nodes]
+        self.down = [
+            Down(names.index(name), one.begin_s, one.end_s, one.is_announced)
+            for one in self.downtimes
+            for name in one.nodes
+        ]
 
     def run(self) -> dict[int, Running]:
         """Run all jobs."""
-        while self.absent or self.running or self.next_walk < inf:
+        while self.absent or self.running or self.next_walk < inf or (self.waiting and self._changes() < inf):
             ends = [one.end for one in self.running]
-            next_event = min([*ends, *map(self._arrival, self.absent)], default=inf)
+            next_event = min([*ends, *map(self._arrival, self.absent), self._changes()], default=inf)
             if self.next_walk < next_event:
                 self.now = self.next_walk
                 self._walk()
@@ -548,12 +566,15 @@ class SlowCluster:
     def _together(self) -> None:
         """Take all ends, then all submissions, then make one pass."""
         self._end([one for one in self.running if one.end == self.now])
+        self._change()
         for job in self._arriving():
             self._join(job)
         self._pass_and_walk()
 
     def _one_at_a_time(self) -> None:
-        """Take one event at a time, arrivals before ends, and make a pass after each."""
+        """Take one event at a time, changes of nodes before arrivals before ends, and make a pass after each."""
+        if self._change():
+            self._pass_and_walk()
         # In the order of their starts.
         ends = [one for one in self.running if one.end == self.now]
         # Jobs that end exactly on their estimate end together before any other event, and count to the first one.
@@ -575,6 +596,45 @@ class SlowCluster:
             passes += 1
             started = list(self.ran.values())[before:]
             self.counts["starts in a later pass of the same time"] += len(started) if passes > 1 else 0
+
+    # Downtimes
+
+    def _changes(self) -> float:
+        """Return when a node fails or comes back next."""
+        ends = [one.end for one in self.down]
+        failures = [one.begin for one in self.down if not one.is_announced]
+        return min((time for time in [*ends, *failures] if time > self.now), default=inf)
+
+    def _change(self) -> bool:
+        """Let nodes fail and come back now; return whether any does."""
+        failing = {one.node for one in self.down if one.begin == self.now and not one.is_announced}
+        if not failing and not any(one.end == self.now for one in self.down):
+            return False
+        stopped = [one for one in self.running if one.end > self.now and not failing.isdisjoint(one.tasks)]
+        for one in sorted(stopped, key=lambda one: one.job.number):
+            self.running.remove(one)
+            del self.ran[one.job.number]
+            del self.joined[one.job.number]
+            self.waiting.append(one.job)
+            self.joined[one.job.number] = self.now
+            self.counts["jobs stopped by a failure"] += 1
+        for reservation in self.reservations.values():
+            reservation.stale = reservation.stale or "a node failed or came back"
+        self.counts["times at which nodes fail or come back"] += 1
+        return True
+
+    def _known(self) -> list["Down"]:
+        return [one for one in self.down if one.is_announced or one.begin <= self.now]
+
+    def _up(self, job: SlowJob, rooms: Tasks, since: float) -> Tasks:
+        """Leave out the nodes that a downtime closes to a job that starts on them at some time."""
+        closed = {
+            one.node
+            for one in self._known()
+            if since < one.end and (one.begin <= since or one.begin < since + job.estimate)
+        }
+        self.counts["rooms that a downtime closed"] += len(closed & rooms.keys())
+        return {node: room for node, room in rooms.items() if node not in closed}
 
     def _arriving(self) -> list[SlowJob]:
         return [job for job in self.absent if self._arrival(job) == self.now]
@@ -699,7 +759,8 @@ class SlowCluster:
     def _start(self, job: SlowJob, tasks: Tasks, made: Iterable[Reservation] = ()) -> None:
         self.waiting.remove(job)
         runs = min(job.run, job.estimate) if self.kill_at_limit else job.run
-        one = Running(job, self.now, self.now + runs, tasks, len(self.ran))
+        one = Running(job, self.now, self.now + runs, tasks, self.begun)
+        self.begun += 1
         self.running.append(one)
         self.ran[job.number] = one
         for reservation in [*self.reservations.values(), *made]:
@@ -766,17 +827,22 @@ class SlowCluster:
 
     def _reservation(self, job: SlowJob) -> Reservation:
         """Make a reservation as if there were no other."""
-        for time in sorted({self._expected_end(one) for one in self.running}):
+        opened = {one.end for one in self._known() if self.now < one.end < inf}
+        for time in sorted(({self._expected_end(one) for one in self.running} or {self.now}) | opened):
             left = self.machine.left(one.holding for one in self.running if self._expected_end(one) > time)
-            found = self.allocation.find(job.ask, self.machine.rooms(job.ask, left), left)
+            found = self.allocation.find(job.ask, self._up(job, self.machine.rooms(job.ask, left), time), left)
             if found is not None:
                 self.counts["reservations for a time that is now"] += time == self.now
+                self.counts["reservations for the end of a downtime"] += time in opened
                 return Reservation(job, time, found)
+        if self.down:
+            self.counts["reservations for no known time"] += 1
+            return Reservation(job, inf, {})
         raise AssertionError("no nodes for the head even if all jobs have ended")
 
     def _rooms_beside(self, job: SlowJob, left: Left, made: Iterable[Reservation]) -> Tasks:
         """Return the room on each node now, on reserved nodes no more than is left beside the reservations."""
-        rooms = self.machine.rooms(job.ask, left)
+        rooms = self._up(job, self.machine.rooms(job.ask, left), self.now)
         for reservation in made:
             if self.now + job.estimate <= reservation.time:
                 continue
@@ -814,8 +880,9 @@ class SlowCluster:
         since = self.now
         while True:
             near = [plan for plan in plans if plan.b > since and plan.a <= since + job.estimate]
-            opens = min((plan.b for plan in near), default=inf)
-            closed = {node for plan in near for node in plan.tasks}
+            down = [one for one in self._known() if one.end > since and one.begin <= since + job.estimate]
+            opens = min([plan.b for plan in near] + [one.end for one in down], default=inf)
+            closed = {node for plan in near for node in plan.tasks} | {one.node for one in down}
             left = self._left_now()
             tasks = self._not_closed(job.ask, left, closed)
             begin = self.now
@@ -834,7 +901,10 @@ class SlowCluster:
                 return Plan(begin, begin, begin, tasks)
             a = begin // MINUTE * MINUTE
             b = max((begin + job.estimate) // MINUTE * MINUTE, a + MINUTE)
-            if begin > since and any(p.a < b and p.b > a and p.tasks.keys() & tasks.keys() for p in plans):
+            overlaps = any(p.a < b and p.b > a and p.tasks.keys() & tasks.keys() for p in plans) or any(
+                one.begin < b and one.end > a and one.node in tasks for one in self._known()
+            )
+            if begin > since and overlaps:
                 self.counts["walks that look again because of an overlap"] += 1
                 since = begin
                 continue
@@ -937,6 +1007,7 @@ def simulate_slowly(
     kill_at_limit: bool = True,
     is_sequential: bool = False,
     depth: int = DEPTH,
+    downtimes: Sequence[Downtime] = (),
     counts: Counter[str] | None = None,
 ) -> list[Running]:
     """Simulate jobs that are all admitted under a policy such as ``sjf+easy``; return them in their order."""
@@ -951,6 +1022,7 @@ def simulate_slowly(
         kill_at_limit,
         is_sequential,
         depth,
+        downtimes,
         counts=Counter() if counts is None else counts,
     )
     ran = machine.run()

@@ -281,7 +281,7 @@ def cheapest_room(
 
     From ``least`` on so many numbers of nodes are tried, beginning with the first that has room. What a vertex of the
     tree saves is kept by its nodes and by their tasks, up to those of the job. Return the hops, the nodes, which are
-    0 where there are none, and the largest number tried, which is 0 where all would be more than so many steps. How
+    0 where there are none, and the largest number tried, which is 0 where it would take more than so many steps. How
     many each leaf gives, its roomiest ones, is left to the tree.
     """
     tree, take, asked = w.tree, w.insertion.take, w.jobs[job]
@@ -294,7 +294,9 @@ def cheapest_room(
         total += rooms[first]
         first += 1
     last = min(asked.most, asked.tasks, first + SIZES_AT_ONCE * asked.part - 1)
-    if total < asked.tasks or max(first, least) > last or n_leaves == n_vertices:
+    if total < asked.tasks or max(first, least) > last:
+        return np.inf, 0, asked.most
+    if n_leaves == n_vertices:
         return np.inf, 0, 0
     width = -(-asked.tasks // unit) + 1
     size = (last + 1) * width

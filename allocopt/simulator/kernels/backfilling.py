@@ -5,7 +5,7 @@ from numba import boolean, float64, int64, void
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
+from allocopt.simulator.kernels.events import HAPPENED, advance, change_machine, next_change, start_job
 from allocopt.simulator.kernels.in_order import (
     EASY,
     NO_ROOM,
@@ -20,7 +20,7 @@ from allocopt.simulator.kernels.in_order import (
     start_in_order,
     start_there,
 )
-from allocopt.simulator.kernels.look_ahead import begin_ahead, end_ahead, fits_ahead, shadow_time
+from allocopt.simulator.kernels.look_ahead import begin_ahead, end_ahead, fits_ahead, next_opening, shadow_time
 from allocopt.simulator.kernels.queue import (
     dequeue,
     end_of_queue,
@@ -67,9 +67,29 @@ def _end_ahead(state: State, running: int, job: int) -> None:
 
 @fits_ahead.answer(State)
 @inlined
-def _fits_ahead(state: State, job: int) -> bool:
+def _fits_ahead(state: State, job: int, time: float) -> bool:
     """Whether a job asks for no more than is spare."""
     return fits(state, job, EXTRA)
+
+
+@next_change.answer(State)
+@inlined
+def _next_change(state: State) -> float:
+    """Return infinity: a pool stays as it is."""
+    return np.inf
+
+
+@change_machine.answer(State)
+@inlined
+def _change_machine(state: State) -> None:
+    """Do nothing."""
+
+
+@next_opening.answer(State)
+@inlined
+def _next_opening(state: State, time: float) -> float:
+    """Return infinity: units come free by ends of jobs alone."""
+    return np.inf
 
 
 @inlined

@@ -28,6 +28,17 @@ def settle_queue(state: Events) -> None:
     """Put the waiting jobs in order after many have joined at once."""
 
 
+@question
+def next_change(state: Events) -> float:
+    """Return when the machine changes next by itself; infinite if it does not."""
+    raise NotImplementedError
+
+
+@question
+def change_machine(state: Events) -> None:
+    """Let the machine change as it does now."""
+
+
 FEW = 8  # jobs that come at once and are put in order one by one, at most
 
 
@@ -177,6 +188,8 @@ def change_speed(state: Events, job: int, speed: float) -> None:
 def requeue(state: Events, job: int) -> None:
     """Stop a running job and let it join the queue again, as if it came now; the work that it has done is lost."""
     clock, record = state.clock[0], state.jobs[job]
+    record.requeues += 1
+    record.lost_s += clock.now - record.start
     clock.n_events -= 1
     if record.event_place < clock.n_events:
         moved, at = state.lists[EVENTS, clock.n_events], record.event_place
@@ -268,6 +281,37 @@ def _take_one(state: Events) -> None:
         _end_first(state)
 
 
+@inlined
+def _next_time(state: Events) -> float:
+    """Return when something happens next, or a pass is due."""
+    clock = state.clock[0]
+    time = _next_submission(state)
+    if clock.n_events > 0:
+        time = min(time, state.jobs[state.lists[EVENTS, 0]].event)
+    if clock.n_queued > 0 or time < np.inf:
+        # Where nobody waits and nobody comes or ends there is nothing to be woken for.
+        time = min(time, clock.wake, next_change(state))
+    return time
+
+
+@inlined
+def _happen(state: Events) -> None:
+    """Let happen what is due now: all of it, or one thing."""
+    has_changed = next_change(state) <= state.clock[0].now
+    if state.rules[0].event_order == BATCHED:
+        # All ends, then changes of the machine, then all arrivals.
+        while _is_due(state, 0):
+            _end_first(state)
+        if has_changed:
+            change_machine(state)
+        while _take_arrival(state):
+            pass
+    elif has_changed:
+        change_machine(state)
+    else:
+        _take_one(state)
+
+
 @kernel(int64(STATE, float64), forceinline=True)
 def advance(state: Events, until: float) -> int:
     """Go on to the next time at which a scheduling pass is due, but not beyond ``until``.
@@ -278,12 +322,7 @@ def advance(state: Events, until: float) -> int:
     clock.n_started = 0
     clock.n_ended = 0
     clock.n_joined = 0
-    time = _next_submission(state)
-    if clock.n_events > 0:
-        time = min(time, state.jobs[state.lists[EVENTS, 0]].event)
-    if clock.n_queued > 0 or time < np.inf:
-        # Where nobody waits and nobody comes or ends there is nothing to be woken for.
-        time = min(time, clock.wake)
+    time = _next_time(state)
     if time == np.inf:
         return NOTHING_LEFT
     if time > until:
@@ -291,14 +330,7 @@ def advance(state: Events, until: float) -> int:
     clock.now = time
     if clock.wake <= time:
         clock.wake = np.inf
-    if state.rules[0].event_order == BATCHED:
-        # All ends, then all arrivals.
-        while _is_due(state, 0):
-            _end_first(state)
-        while _take_arrival(state):
-            pass
-    else:
-        _take_one(state)
+    _happen(state)
     if clock.n_joined > FEW:
         settle_queue(state)
     return HAPPENED

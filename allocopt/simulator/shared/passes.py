@@ -33,7 +33,7 @@ from allocopt.simulator.kernels.in_order import (
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.allocation import amount_on, amounts_held, choose, useful_tasks
 from allocopt.simulator.shared.queue import begin_part, put_in_place, take_from_queue
-from allocopt.simulator.shared.reservations import look_at, release
+from allocopt.simulator.shared.reservations import look_at
 from allocopt.simulator.shared.state import (
     ALONG_QUEUE,
     BACKFILLING,
@@ -42,8 +42,9 @@ from allocopt.simulator.shared.state import (
     SHARED,
     WALK,
     Shared,
+    release,
 )
-from allocopt.simulator.shared.walk import close_nodes, period_after, plan_start
+from allocopt.simulator.shared.walk import open_nodes, period_after, plan_start
 from allocopt.simulator.state import NOBODY
 
 FIRST_FIT, CONSERVATIVE = int(Backfill.FIRST_FIT), int(Backfill.CONSERVATIVE)
@@ -122,7 +123,7 @@ def find_room(s: Shared, job: int) -> int:
     """
     clock, shape = s.clock[0], s.jobs[job].shape
     failure = shape
-    look_at(s, NOW)
+    look_at(s, NOW, clock.now)
     if _has_no_room(s, shape, failure):
         return 0
     for partition in range(s.partitions.size):
@@ -295,7 +296,8 @@ def schedule(s: Shared) -> int:
     """Go on with the passes of this moment: one along the queue, and a walk if one is due; see `start_in_order`."""
     clock, rules = s.clock[0], s.rules[0]
     if clock.part == NO_PASS:
-        has_changed = clock.n_ended + clock.n_joined > 0
+        has_changed = clock.n_ended + clock.n_joined + clock.n_changed > 0
+        clock.n_changed = 0
         if rules.backfill == CONSERVATIVE and has_changed:
             clock.next_walk = min(clock.next_walk, period_after(s, clock.now))
         if rules.backfill == CONSERVATIVE and not has_changed and clock.next_walk <= clock.now:
@@ -314,7 +316,7 @@ def schedule(s: Shared) -> int:
         if was_walk:
             # Only walks reserve and close nodes.
             clock.n_slots = 0
-            close_nodes(s, 0.0, 0.0)
+            open_nodes(s)
             clock.next_walk = period_after(s, clock.next_walk)
         elif clock.next_walk <= clock.now:
             _begin_walk(s)

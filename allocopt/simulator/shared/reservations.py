@@ -4,26 +4,22 @@ A reservation is kept until a job has gone from a node that it might take, a job
 its time has come.
 """
 
+import numpy as np
+
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.kernels.in_order import reserve_room
-from allocopt.simulator.kernels.look_ahead import begin_ahead, end_ahead, fits_ahead, shadow_time
+from allocopt.simulator.kernels.look_ahead import begin_ahead, end_ahead, fits_ahead, next_opening, shadow_time
 from allocopt.simulator.shared.allocation import amounts_held, choose, useful_tasks
-from allocopt.simulator.shared.state import NOW, SCRATCH, Shared
+from allocopt.simulator.shared.downtimes import is_known
+from allocopt.simulator.shared.state import NOW, SCRATCH, Shared, release
 
 
 @inlined
-def look_at(s: Shared, table: int) -> None:
-    """Place jobs by the room in a table from now on, beside no reservation."""
-    s.clock[0].table = table
+def look_at(s: Shared, table: int, time: float) -> None:
+    """Place jobs from now on by the room in a table, from a time on (see `is_down`), beside no reservation."""
+    s.clock[0].table, s.clock[0].looks_at = table, time
     for partition in range(s.respected.size):
         s.respected[partition] = False
-
-
-@inlined
-def release(s: Shared, node: int) -> None:
-    """Note that a node has more room than before."""
-    s.releases[s.clock[0].n_released % s.releases.size] = node
-    s.clock[0].n_released += 1
 
 
 @begin_ahead.answer(Shared)
@@ -31,15 +27,24 @@ def release(s: Shared, node: int) -> None:
 def begin_ahead_on_nodes(s: Shared, job: int) -> None:
     """Copy what is free now to the scratch table, and count the tasks and nodes that a job finds room for."""
     clock, shape = s.clock[0], s.jobs[job].shape
-    look_at(s, SCRATCH)
-    clock.work -= s.order.size
+    look_at(s, SCRATCH, clock.now)
     clock.ahead_used = 0
-    tasks, nodes = 0, 0
     for node in range(s.order.size):
         if s.allowed[s.shapes[shape].union, node]:
             s.users[SCRATCH, node] = s.users[NOW, node]
             for resource in range(s.capacity.shape[1]):
                 s.room[SCRATCH, node, resource] = s.room[NOW, node, resource]
+    _count_ahead(s, shape)
+
+
+@inlined
+def _count_ahead(s: Shared, shape: int) -> None:
+    """Count the tasks and nodes that a job finds room for in the scratch table."""
+    clock = s.clock[0]
+    clock.work -= s.order.size
+    tasks, nodes = 0, 0
+    for node in range(s.order.size):
+        if s.allowed[s.shapes[shape].union, node]:
             s.tasks_at[node] = useful_tasks(s, node, shape)
             tasks += s.tasks_at[node]
             nodes += s.tasks_at[node] > 0
@@ -75,15 +80,30 @@ def _end_ahead(s: Shared, running: int, job: int) -> None:
 
 @fits_ahead.answer(Shared)
 @helper()
-def fits_ahead_on_nodes(s: Shared, job: int) -> bool:
-    """Whether there is room for a job in the scratch table; ``clock.ahead_used`` nodes are chosen then."""
+def fits_ahead_on_nodes(s: Shared, job: int, time: float) -> bool:
+    """Whether there is room for a job in the scratch table from a time on; ``clock.ahead_used`` nodes are chosen."""
     clock, shape = s.clock[0], s.jobs[job].shape
     about = s.shapes[shape]
+    if s.downtimes.size > 0:
+        # Nodes have gone down, or come back, since the last time that was looked at.
+        clock.looks_at = time
+        _count_ahead(s, shape)
     # Sums over the nodes show whether to look for nodes at all.
     if clock.ahead_tasks < about.tasks or clock.ahead_nodes < about.least_nodes:
         return False
     clock.ahead_used = choose(s, shape)
     return bool(clock.ahead_used > 0)
+
+
+@next_opening.answer(Shared)
+@inlined
+def _next_opening(s: Shared, time: float) -> float:
+    """Return when the next known downtime ends."""
+    first = np.inf
+    for place in range(s.downtimes.size):
+        if is_known(s, place) and time < s.downtimes[place].end < first:
+            first = s.downtimes[place].end
+    return first
 
 
 @helper()

@@ -8,6 +8,7 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray, frozen_integers, read_only
 from allocopt.cluster.cluster import UNKNOWN_MEMORY_MIB, Cluster, amounts_in_words
+from allocopt.cluster.downtime import Downtime
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.request import ClusterRequest
 from allocopt.errors import InvalidProblemError, InvalidSolutionError, UsageError
@@ -24,6 +25,7 @@ from allocopt.simulator.rules import Backfill, QueueKeys, Rules
 from allocopt.simulator.schedule import HOP_COST, ClusterSchedule
 from allocopt.simulator.scheduler import AnyScheduler, ListScheduler, keys_of
 from allocopt.simulator.shared.admission import asked_of, refuse
+from allocopt.simulator.shared.downtimes import downtime_records, is_closed
 from allocopt.simulator.shared.passes import simulate_shared
 from allocopt.simulator.shared.state import (
     ALONE,
@@ -88,7 +90,8 @@ class PlacedBySolver(NamedTuple):
             free[nodes] = np.minimum(free[nodes], state.room[1 + partition, nodes])
             users[nodes] = np.maximum(users[nodes], state.users[1 + partition, nodes])
         request = self.requests[self.request[job]]
-        request = request._replace(masks=request.masks & (users < ALONE) & ~state.closed)
+        is_open = (users < ALONE) & ~state.closed & ~is_closed(state, float(state.jobs["estimate"][job]))
+        request = request._replace(masks=request.masks & is_open)
         tree, resources = self.cluster.topology.tree, self.cluster.resources
         problem = PlacementProblem(tree, resources, free, users > 0, (PlacementJob(str(job), request),))
         # Compiling does not count as time of the solver.
@@ -173,6 +176,7 @@ class SharedNodes:
         demands: Mapping[str, IntArray] | None = None,
         allocator: object = None,
         is_watched: bool = False,
+        downtimes: Sequence[Downtime] = (),
     ) -> "SharedNodes":
         """Return the room before the first event; see `allocopt.simulator.rooms.room_of`."""
         if demands is not None:
@@ -211,7 +215,8 @@ class SharedNodes:
             workload.think_s if rules.dependencies else None,
         )
         followed = SharedRules(allocator, backfill, event_order=rules.event_order)
-        state = new_shared(SharedMachine.of(cluster), requests, jobs, followed, order, tried)
+        down = downtime_records(cluster, downtimes)
+        state = new_shared(SharedMachine.of(cluster), requests, jobs, followed, order, tried, down)
         return cls(state, cluster, requests, request_of, workload.ids, placed_by, rng)
 
     @staticmethod
@@ -357,7 +362,7 @@ class SharedNodes:
             return SharedNodesWindow((), None, None)
         free, users = self.state.room[NOW], self.state.users[NOW]
         asked = {job: self._requests[self._request_of[job]] for job in fitting.tolist()}
-        asked = {job: one._replace(masks=one.masks & (users < ALONE)) for job, one in asked.items()}
+        asked = {job: one._replace(masks=one.masks & self._is_open(job)) for job, one in asked.items()}
         named = {str(self._ids[job]): one for job, one in asked.items()}
         problem = PlacementProblem.of(self.cluster, named, free, users > 0, hop_cost, name)
         found = dict(zip(asked, solve(problem, solver="cons-tres").found().of_jobs, strict=True))
@@ -374,6 +379,12 @@ class SharedNodes:
         np.minimum.at(first, partitions[is_refused], np.flatnonzero(is_refused))
         kept: IntArray = jobs[np.arange(len(jobs)) < first[partitions]]
         return kept
+
+    def _is_open(self, job: int) -> BoolArray:
+        """Whether each node has no job alone on it now, and no downtime that keeps a job off it."""
+        estimate = float(self.state.jobs["estimate"][job])
+        is_open: BoolArray = (self.state.users[NOW] < ALONE) & ~is_closed(self.state, estimate)
+        return is_open
 
     def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
         """Start a job, on the nodes and with the tasks given if any; return False if it does not wait, or has no room.
@@ -403,6 +414,9 @@ class SharedNodes:
         alone = nodes[self.state.users[NOW, nodes] >= ALONE]
         if alone.size:
             raise InvalidSolutionError(f"{name} gets node {alone[0]}, which another job has for itself")
+        down = nodes[is_closed(self.state, float(self.state.jobs["estimate"][job]))[nodes]]
+        if down.size:
+            raise InvalidSolutionError(f"{name} gets node {down[0]}, which is down, or will be before the job ends")
         placement = PlacementProblem.of(self.cluster, {str(self._ids[job]): request}, free, self.state.users[NOW] > 0)
         tasks = request.spread(free, nodes) if tasks is None else tasks
         verify(placement, Placements((tuple(map(NodeTasks, nodes.tolist(), tasks.tolist())),)))
@@ -412,7 +426,6 @@ class SharedNodes:
     def requeue(self, job: int) -> None:
         """Stop a running job and let it join the queue again."""
         requeue_shared(self.state, job)
-        self.state.jobs["n_nodes"][job] = 0
 
     def settle(self) -> None:
         """Do nothing: jobs have their nodes as they start."""
@@ -446,10 +459,13 @@ class SharedNodes:
     def there_for(self, job: int) -> str:
         """Say for how many tasks of a job there is room on how many nodes."""
         request, users = self._requests[self._request_of[job]], self.state.users[NOW]
-        is_open = request.masks.any(axis=0) & (users == 0 if request.is_exclusive else users < ALONE)
+        is_open = request.masks.any(axis=0) & self._is_open(job) & ((users == 0) | (not request.is_exclusive))
         room = request.room(self.state.room[NOW]) * is_open
         tasks, nodes = min(int(room.sum()), request.tasks), int((room > 0).sum())
-        return f"room for {tasks} of them on {_counted(nodes, 'node')} now"
+        down = int((request.masks.any(axis=0) & is_closed(self.state, float(self.state.jobs["estimate"][job]))).sum())
+        told = f"room for {tasks} of them on {_counted(nodes, 'node')} now"
+        is_down = "down for maintenance or a failure, or will be before it ends"
+        return f"{told} ({is_down}: {_counted(down, 'node')})" if down else told
 
     def in_words(self, units: IntArray) -> str:
         """Write amounts of each resource that schedulers see."""
@@ -471,13 +487,13 @@ class SharedNodes:
     @property
     def free_units(self) -> IntArray:
         """Idle units of each resource on each node."""
-        idle: IntArray = self.state.room[NOW][:, self._shown]
+        idle: IntArray = self.state.room[NOW][:, self._shown] * ~is_closed(self.state, 0.0)[:, None]
         return idle
 
     @property
     def idle_nodes(self) -> IntArray:
-        """Nodes that no job holds, in ascending order."""
-        return np.flatnonzero(self.state.users[NOW] == 0)
+        """Nodes that are not down and that no job holds, in ascending order."""
+        return np.flatnonzero((self.state.users[NOW] == 0) & ~is_closed(self.state, 0.0))
 
     def result(self, workload: Workload, release: FloatArray, start: FloatArray, end: FloatArray) -> ClusterSchedule:
         """Return the schedule of a simulation that is over."""

@@ -16,6 +16,7 @@ from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.cluster import UNKNOWN_MEMORY_MIB, Cluster
 from allocopt.cluster.request import ClusterRequest, mask_table
 from allocopt.kernels.arrays import BoolMatrix, IntMatrix, Records, record_dtype, record_type
+from allocopt.kernels.compiled import inlined
 from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueKeys
 from allocopt.simulator.state import NOBODY, EventClock, EventJob, PassRules, first_clock, wait_for, waiting_jobs
 
@@ -117,6 +118,9 @@ class _ClockRecord(EventClock, Protocol):
     ahead_used: int  # nodes that are chosen for it then, 0 for none
     n_chosen: int  # nodes in `Shared.chosen` for the next job of the pass, 0 if none have been chosen yet
     table: int  # in which jobs have to fit: `NOW` or `SCRATCH`
+    looks_at: float  # from when on they have to fit, beside downtimes; NaN where these do not count
+    next_change: int  # place in `Shared.changes` of the first one that has not come yet
+    n_changed: int  # whether nodes have gone down or come back at the last event, 0 or 1
 
 
 class _RulesRecord(PassRules, Protocol):
@@ -143,6 +147,15 @@ class _SlotRecord(Protocol):
 
     since: float
     until: float
+
+
+class DowntimeRecord(Protocol):
+    """A time in which a node takes no jobs."""
+
+    node: int
+    begin: float
+    end: float
+    is_announced: int  # whether it is known before, 0 or 1
 
 
 class Shared(NamedTuple):
@@ -183,6 +196,9 @@ class Shared(NamedTuple):
     chosen: IntMatrix  # scratch: nodes; by node its room in tasks; by node its sort key; tasks on the nodes; ``(4, m)``
     sums: IntMatrix  # scratch: tasks and nodes that a group has room for, ``(2, G)``
     inside: BoolArray  # scratch: nodes among which nodes are chosen, ``(m,)``
+    downtimes: Records[DowntimeRecord]  # by node
+    first_downtime: IntArray  # of each node, and their number; ``(m + 1,)``
+    changes: FloatArray  # times at which downtimes end or nodes fail, ascending, and infinity
 
 
 SHARED = record_type(Shared)
@@ -246,8 +262,11 @@ def new_shared(
     rules: SharedRules,
     order: QueueKeys,
     backfill_order: QueueKeys | None = None,
+    downtimes: Any = None,
 ) -> Shared:
-    """Return the state of a simulation before its first event."""
+    """Return the state of a simulation before its first event; `downtime_records` returns downtimes."""
+    if downtimes is None:
+        downtimes = np.zeros(0, dtype=record_dtype(DowntimeRecord))
     request, submit, run, estimate, limit, user, preceding, think = submitted
     kinds, shape_of = np.unique(np.stack((request, estimate)), axis=1, return_inverse=True)
     asked = [requests[int(number)] for number in kinds[0]]
@@ -261,7 +280,8 @@ def new_shared(
     jobs["order_value"], jobs["backfill_value"] = order.values, tried.values
     if preceding is not None and think is not None:
         wait_for(jobs, preceding, think)
-    shape_of_line, jobs["line"] = _lines(jobs, order, backfill_order)
+    rejoins = bool((downtimes["is_announced"] == 0).any())
+    shape_of_line, jobs["line"] = _lines(jobs, order, backfill_order, rejoins=rejoins)
     followed, shapes, lines, failures, partitions, reservations = (
         np.zeros(size, dtype=record_dtype(record))
         for record, size in (
@@ -337,16 +357,34 @@ def new_shared(
         np.zeros((4, m), dtype=np.int64),
         np.zeros((2, int(groups.max()) + 1 if groups.size else 1), dtype=np.int64),
         np.zeros(m, dtype=np.bool_),
+        downtimes,
+        np.searchsorted(downtimes["node"], np.arange(m + 1)),
+        times_of_change(downtimes),
     )
 
 
-def _lines(jobs: Any, order: QueueKeys, backfill_order: QueueKeys | None) -> tuple[IntArray, IntArray]:
-    """Return the shape of each line, ``(L,)``, and the line of each job, ``(n,)``.
+def times_of_change(downtimes: Any) -> FloatArray:
+    """Return when nodes come back or fail, ascending, and then infinity."""
+    failures = downtimes["begin"][downtimes["is_announced"] == 0]
+    return np.unique(np.concatenate((downtimes["end"], failures, [np.inf])))
+
+
+@inlined
+def release(s: Shared, node: int) -> None:
+    """Note that a node has more room than before."""
+    s.releases[s.clock[0].n_released % s.releases.size] = node
+    s.clock[0].n_released += 1
+
+
+def _lines(
+    jobs: Any, order: QueueKeys, backfill_order: QueueKeys | None, *, rejoins: bool
+) -> tuple[IntArray, IntArray]:
+    """Return the shape of each line, ``(L,)``, and the line of each job, ``(n,)``; ``rejoins`` if nodes may fail.
 
     Jobs of one shape share a line if none ever overtakes another. In a fixed order, or by arrival, this is always so.
     By age it is if their values are equal, and by shares if they are one user's. With an order of backfilling of its
     own the jobs of a line must be equal in both orders: then they stand by submission. That is not the order in which
-    they join if some wait for other jobs; then every job has a line of its own.
+    they join if some wait for other jobs or join again; then every job has a line of its own.
     """
     columns = [jobs["shape"].astype(np.float64)]
     for keys, values in ((order, jobs["order_value"]), (backfill_order, jobs["backfill_value"])):
@@ -354,7 +392,7 @@ def _lines(jobs: Any, order: QueueKeys, backfill_order: QueueKeys | None) -> tup
             columns.append(jobs["user"].astype(np.float64))
         elif keys is not None and (keys.kind is OrderKind.AGEING or backfill_order is not None):
             columns.append(values)
-    if backfill_order is not None and (jobs["preceding"] != NOBODY).any():
+    if backfill_order is not None and (rejoins or (jobs["preceding"] != NOBODY).any()):
         columns = [np.arange(len(jobs), dtype=np.float64)]
     _, first, line = np.unique(np.stack(columns), axis=1, return_index=True, return_inverse=True)
     return jobs["shape"][first], line.reshape(-1)

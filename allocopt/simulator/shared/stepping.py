@@ -41,6 +41,7 @@ def requeue_shared(s: Shared, job: int) -> None:
     # Its line may be one in which no job waits any more, and joins those in which one does again.
     forget_empty_lines(s)
     requeue(s, job)
+    s.jobs[job].n_nodes = 0
 
 
 @kernel(int64(SHARED, int64[::1]))
@@ -141,7 +142,7 @@ def choose_shared(s: Shared, job: int) -> int:
     for partition in range(s.partitions.size):
         is_blocked |= s.partitions[partition].is_blocked > 0
     if used == 0 and is_blocked:
-        look_at(s, NOW)
+        look_at(s, NOW, s.clock[0].now)
         used = choose(s, s.jobs[job].shape)
     return used
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.shared.allocation import choose
+from allocopt.simulator.shared.downtimes import is_down, is_known
 from allocopt.simulator.shared.reservations import (
     begin_ahead_on_nodes,
     fits_ahead_on_nodes,
@@ -43,20 +44,34 @@ def _find_window(s: Shared, job: int) -> int:
             at += 1
             is_within = at < clock.n_running and (not is_there or _expected_end(s, at) <= until)
         clock.shadow = shadow
-        fits_ahead_on_nodes(s, job)
+        fits_ahead_on_nodes(s, job, np.nan)
         window *= 2.0
         while at < clock.n_running and begin + window < _expected_end(s, at):
             window *= 2.0
     return int(clock.ahead_used)
 
 
-@helper()
-def close_nodes(s: Shared, since: float, until: float) -> float:
-    """Close the nodes of reservations that overlap a time, its end included; return when the first of these ends."""
-    opens = np.inf
-    s.clock[0].work -= s.clock[0].n_slots
+@inlined
+def open_nodes(s: Shared) -> None:
+    """Close no nodes any more."""
     for node in range(s.order.size):
         s.closed[node] = False
+
+
+@helper()
+def close_nodes(s: Shared, since: float, until: float) -> float:
+    """Close the nodes of reservations and downtimes that overlap a time, its end included.
+
+    Return when the first of these ends.
+    """
+    opens = np.inf
+    s.clock[0].work -= s.clock[0].n_slots + s.downtimes.size
+    open_nodes(s)
+    for place in range(s.downtimes.size):
+        one = s.downtimes[place]
+        if is_known(s, place) and one.end > since and one.begin <= until:
+            opens = min(opens, one.end)
+            s.closed[one.node] = True
     for at in range(s.clock[0].n_slots):
         if s.slots[at].until > since and s.slots[at].since <= until:
             s.clock[0].work -= s.order.size
@@ -73,6 +88,9 @@ def _is_reserved(s: Shared, since: float, until: float, used: int) -> bool:
             for i in range(used):
                 if s.slot_nodes[at, s.chosen[0, i]]:
                     return True
+    for i in range(used):
+        if is_down(s, s.chosen[0, i], since, until - since):
+            return True
     return False
 
 
@@ -88,7 +106,8 @@ def plan_start(s: Shared, job: int) -> int:
     while opens < np.inf:
         since = opens
         opens = close_nodes(s, since, since + estimate)
-        look_at(s, NOW)
+        # Nodes that are down in this time are closed.
+        look_at(s, NOW, np.nan)
         used, begin = choose(s, shape), clock.now
         if used == 0:
             used = _find_window(s, job)

@@ -199,7 +199,7 @@ USAGE = {
         "--prefix a/b": "cannot name instances",
     },
     "generate window --topology topology.conf --out out.json": {
-        "--job 1=9": "none of the 1 jobs fits the 8 idle nodes",
+        "--job 1=9": "none of the 1 jobs fits the cluster; jobs left out,",
         "--job 1": "--job 1: is '1', must be the id of a job and its number of nodes",
         "--job 1=2 --job 1=2": "--job 1=2: job '1' is given twice",
         "--job 1=2 --idle ''": "no node is idle",

@@ -203,6 +203,13 @@ def test_one_job_on_unevenly_free_nodes_is_placed_and_proved_as_brute_force_does
     assert (result.objective, result.bound) == (pytest.approx(best), pytest.approx(best))
 
 
+def test_a_job_whose_roomiest_nodes_hold_too_few_of_its_tasks_is_left_out_with_a_proof() -> None:
+    free = np.array([[3, 0], [0, 0], [4, 0], [1, 0], [1, 0], [1, 0], [0, 0], [2, 0]])  # 12 tasks on 6 nodes, 11 on 5
+    job = PlacementJob("a", request(SHAPE, 12, (1, 5), per_task=(1, 0)))
+    result = solve(four_pairs(free=free, in_use=np.zeros(8, dtype=np.bool_), jobs=(job,)), solver="lns", iterations=10)
+    assert (result.status, result.found().of_jobs) == (Status.OPTIMAL, ((),))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", ["cp-sat", "highs", "scip"])
 def test_a_job_whose_nodes_have_room_for_too_few_tasks_is_left_out_with_a_proof(solver: str) -> None:
