@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
+from allocopt.cluster.multicore import Machine
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.request import Request
 from allocopt.cluster.topology import FatTree
-from allocopt.errors import AllocoptError
+from allocopt.envs.policy_selection.task import irmasim_testbed
+from allocopt.errors import AllocoptError, UsageError
 from allocopt.simulator.execution import ExecutionModel, HopSlowdown, Locality
 from allocopt.simulator.multicore.policies import Action
 from allocopt.simulator.quota.execution import QuotaExecution
@@ -19,6 +21,7 @@ from allocopt.simulator.rules import Backfill, QueueOrder, Rules
 from allocopt.simulator.scheduler import AnyScheduler, ListScheduler, get_policy, policy_names
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import WORKFLOWS, profiled_jobs
+from allocopt.traces.tasks import npb_batch
 from allocopt.traces.workload import Workload
 
 PAGE = Path(__file__).with_name("policies.md")
@@ -31,8 +34,7 @@ HEAD = """\
 
 Every queue order, with every kind of backfilling, and every scheduler runs on every machine in the table, unless a
 note gives the reason why it cannot. The rules of pools and whole nodes are in [simulator.md](simulator.md), those of
-clusters whose nodes jobs share in [clusters.md](clusters.md). Multicore nodes have policies of their own, pairs of
-selections such as `shortest-low_power` ([irmasim.md](irmasim.md)).
+clusters whose nodes jobs share in [clusters.md](clusters.md), those of multicore machines in [irmasim.md](irmasim.md).
 
 {table}
 
@@ -85,6 +87,7 @@ def places(jobs: Workload) -> Mapping[str, Place]:
     near = Locality(jobs.run, ones, 4 * ones, 0.0 * jobs.run, 0.1 * jobs.run)
     quotas = QuotaExecution(profiled_jobs(jobs, WORKFLOWS))
     return {
+        "multicore": Place(irmasim_testbed(), None),
         "pool": Place(Platform.pool(N_NODES), None),
         "pool, quotas": Place(Platform.pool(N_NODES), quotas),
         "whole nodes": Place(whole, None),
@@ -105,8 +108,20 @@ def schedulers(name: str) -> Iterator[AnyScheduler]:
         yield policy
 
 
+def multicore_fault(name: str, machine: Machine) -> str:
+    """Return why a policy does not run on a multicore machine; an empty text if it does."""
+    try:
+        simulate(npb_batch(N_JOBS, np.random.default_rng(0)), machine, name)
+    except UsageError:
+        pairs = "a policy there is a pair of selections, of a job and of cores, such as `shortest-low_power`"
+        return f"a multicore machine starts the tasks of a job one by one: {pairs}"
+    return ""
+
+
 def fault(name: str, jobs: Workload, place: Place) -> str:
     """Return why a policy does not run at a place; an empty text if it does."""
+    if isinstance(place.machine, Machine):
+        return multicore_fault(name, place.machine)
     for scheduler in schedulers(name):
         try:
             schedule = simulate(

@@ -75,7 +75,8 @@ def test_learned_allocators_solve_without_torch(solver: str) -> None:
     program = (
         "import sys, allocopt\n"
         "problem = allocopt.read_problems(sys.argv[1])[0]\n"
-        "assert allocopt.solve(problem, 'free', sys.argv[2], None, iterations=20).objective > 0\n"
+        "asked = {'solver': sys.argv[2], 'strategy': 'free', 'time_limit': None, 'iterations': 20}\n"
+        "assert allocopt.solve(problem, **asked).objective > 0\n"
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program, str(INSTANCES / "paper.jsonl"), solver], check=True)

@@ -5,10 +5,10 @@ the arrays of a batch: `Own`, `OwnByJob`, `OfJobs`, `OfTasks`, `OfJobset` or `Sh
 """
 
 import operator
-import re
 from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import (
     Annotated,
@@ -43,16 +43,62 @@ Seen = TypeVar("Seen")
 STAY = -1  # no jobset: an episode goes on, or stays where it ended; as an action, as all below 0, nothing is done
 MOST_SLOTS = 100_000  # of a queue or a window: what an agent sees of each must fit into a memory
 
-Own = Annotated[T, "[e]"]  # each episode has its own array, which changes while it is played
-OwnByJob = Annotated[T, "[e, : end_jobs - first_jobs]"]  # its own, of which it sees as much as its jobset has jobs
-OfJobs = Annotated[T, "[first_jobs:end_jobs]"]  # a row for each job of all jobsets; an episode sees those of its own
-OfTasks = Annotated[T, "[first_tasks:end_tasks]"]  # the same for each task
-OfJobset = Annotated[T, "[jobset]"]  # an array for each jobset
-Shared = Annotated[T, ""]  # the same for all episodes
+Part = Callable[["Batch", int, int], Any]
+"""Takes fields of an episode, as a tuple, out of a batch, given the numbers of the episode and of its jobset."""
 
-_STATE_PLACES = dict.fromkeys(State._fields, "[e]") | dict.fromkeys(("rules", "steps", "unpromised", "least"), "")
-_OF_JOBS = {"jobs": "[e, : end_jobs - first_jobs]", "request": "[first_jobs:end_jobs]"}
-_OF_TASKS = {"jobs": "records[e, : end_tasks - first_tasks]", "request": "[first_tasks:end_tasks]"}
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an episode finds a field among the arrays of a batch.
+
+    ``counted`` are units of which jobsets have different numbers: the episode sees a row for each one of its jobset.
+    """
+
+    is_own: bool = False  # each episode has its own array, which changes while it is played
+    by_jobset: bool = False  # each jobset has an array
+    counted: str = ""
+    array: str = ""  # name of the array, if it is not that of the field
+
+    def part(self, at: int, bounds: int) -> Part:
+        """Return the part of an array, by its number in a batch and that of where counted units begin and end.
+
+        It comes in a tuple: compiled parts do not return arrays alone, which would count who holds them.
+        """
+
+        def own_rows(batch: Any, e: int, jobset: int) -> Any:
+            return (batch[at][e, : batch[bounds][jobset, 1] - batch[bounds][jobset, 0]],)
+
+        def rows(batch: Any, e: int, jobset: int) -> Any:
+            return (batch[at][batch[bounds][jobset, 0] : batch[bounds][jobset, 1]],)
+
+        def own(batch: Any, e: int, jobset: int) -> Any:
+            return (batch[at][e],)
+
+        def of_jobset(batch: Any, e: int, jobset: int) -> Any:
+            return (batch[at][jobset],)
+
+        def shared(batch: Any, e: int, jobset: int) -> Any:
+            return (batch[at],)
+
+        if self.counted:
+            return own_rows if self.is_own else rows
+        if self.by_jobset:
+            return of_jobset
+        return own if self.is_own else shared
+
+
+OWN, OWN_BY_JOB, OWN_BY_TASK = (Place(is_own=True, counted=counted) for counted in ("", "jobs", "tasks"))
+OF_JOBS, OF_TASKS, OF_JOBSET, SHARED = Place(counted="jobs"), Place(counted="tasks"), Place(by_jobset=True), Place()
+Own = Annotated[T, OWN]
+OwnByJob = Annotated[T, OWN_BY_JOB]
+OfJobs = Annotated[T, OF_JOBS]
+OfTasks = Annotated[T, OF_TASKS]
+OfJobset = Annotated[T, OF_JOBSET]
+Shared = Annotated[T, SHARED]  # the same for all episodes
+
+_STATE_PLACES = dict.fromkeys(State._fields, OWN) | dict.fromkeys(("rules", "steps", "unpromised", "least"), SHARED)
+_OF_JOBS = {"jobs": OWN_BY_JOB, "request": OF_JOBS}
+_OF_TASKS = {"jobs": Place(is_own=True, counted="tasks", array="records"), "request": OF_TASKS}
 Simulation = Annotated[State, STATE, _STATE_PLACES | _OF_JOBS]  # its records are the jobs of the jobset
 TaskSimulation = Annotated[State, STATE, _STATE_PLACES | _OF_TASKS]  # its records are the tasks of the jobs
 
@@ -81,12 +127,52 @@ class Batch(Protocol):
 class _Leaf(NamedTuple):
     path: tuple[str, ...]
     name: str
-    place: str
+    place: Place
     type: Any  # numba's
 
-    @property
-    def is_own(self) -> bool:
-        return self.place.startswith("[e")
+
+class _Branch(NamedTuple):
+    record: Any  # a named tuple, and what its fields are
+    fields: list["_Leaf | _Branch"]
+
+
+def _tuple_of(parts: Sequence[Part], made: Callable[[Part], Part]) -> Part:
+    """Return what takes several parts out of a batch, as one tuple; by halves, which numba compiles sooner."""
+    if len(parts) == 1:
+        return parts[0]
+    front, back = _tuple_of(parts[: len(parts) // 2], made), _tuple_of(parts[len(parts) // 2 :], made)
+
+    def both(batch: Any, e: int, jobset: int) -> Any:
+        return front(batch, e, jobset) + back(batch, e, jobset)
+
+    return made(both)
+
+
+def _taken(branch: _Branch, names: Sequence[str], made: Callable[[Part], Part]) -> Part:
+    """Return what takes a named tuple out of a batch, whose arrays have these names."""
+    parts = []
+    for one in branch.fields:
+        if isinstance(one, _Branch):
+            parts.append(_taken(one, names, made))
+        else:
+            bounds = names.index(f"{one.place.counted}_at") if one.place.counted else -1
+            parts.append(made(one.place.part(names.index(one.name), bounds)))
+    record, fields = branch.record, _tuple_of(parts, made)
+
+    def taken(batch: Any, e: int, jobset: int) -> Any:
+        return (record(*fields(batch, e, jobset)),)
+
+    return made(taken)
+
+
+def _episode_of(branch: _Branch, names: Sequence[str], made: Callable[[Part], Part]) -> Callable[[Any, int], Any]:
+    """Return what takes an episode out of a batch; ``made`` makes what it calls a part of kernels, or leaves it."""
+    taken = _taken(branch, names, made)
+
+    def episode_of(batch: Any, e: int) -> Any:
+        return taken(batch, e, batch.tally[e, 0]["jobset"])[0]
+
+    return episode_of
 
 
 class Layout(Generic[E]):
@@ -103,10 +189,9 @@ class Layout(Generic[E]):
             for name, hint in get_type_hints(declared, include_extras=True).items()
             if get_origin(get_args(hint)[0]) is Records
         }
-        classes: dict[str, Any] = {"__name__": declared.__module__}
-        self.episode, source = self._read(declared, classes)
+        self.episode, fields = self._read(declared)
         kinds = {
-            leaf.name: leaf.type.copy(ndim=leaf.type.ndim + (leaf.is_own or leaf.place == "[jobset]"))
+            leaf.name: leaf.type.copy(ndim=leaf.type.ndim + (leaf.place.is_own or leaf.place.by_jobset))
             for leaf in self._leaves
         }
         # The jobset that follows an episode is owned by its place, not by the episode, which is cleared at its end.
@@ -117,35 +202,28 @@ class Layout(Generic[E]):
         self.made.__qualname__ = "LAYOUT.made"
         self.batch = tuple_type(list(kinds.values()), self.made)
         """Numba's type of a batch; `episode` is that of one episode."""
-        self.changing = (*(leaf.name for leaf in self._leaves if leaf.is_own), "following")
+        self.changing = (*(leaf.name for leaf in self._leaves if leaf.place.is_own), "following")
         """Names of the arrays that change while episodes are played."""
-        lines = ["def episode_of(batch, e):", "    jobset = batch.tally[e, 0]['jobset']"]
-        for name in counted:
-            lines.append(f"    first_{name}, end_{name} = batch.{name}_at[jobset, 0], batch.{name}_at[jobset, 1]")
-        lines.append(f"    return {source}")
-        # Written out as source: numba cannot go through the fields of a tuple in a loop, for their types differ.
-        exec("\n".join(lines), classes)
-        self.one = cast(Callable[[Batch, int], E], classes["episode_of"])
+        self.one = cast(Callable[[Batch, int], E], _episode_of(fields, list(kinds), lambda part: part))
         """Returns an episode of a batch, as arrays that are parts of it; `episode_of` does so in kernels."""
-        self.episode_of = inlined(self.one)
+        self.episode_of = inlined(_episode_of(fields, list(kinds), inlined))
 
-    def _read(self, record: Any, classes: dict[str, Any], path: tuple[str, ...] = (), *inner: Any) -> tuple[Any, str]:
-        # Notes the fields of a named tuple; returns numba's type of it, and Python that takes one out of a batch.
-        classes[record.__name__] = record
-        found, parts = [], []
+    def _read(self, record: Any, path: tuple[str, ...] = (), *inner: Any) -> tuple[Any, _Branch]:
+        """Note the fields of a named tuple; return numba's type of it, and what takes its fields out of a batch."""
+        found: list[Any] = []
+        parts: list[_Leaf | _Branch] = []
         for number, (name, hint) in enumerate(get_type_hints(record, include_extras=True).items()):
             base, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
             if hasattr(base, "_fields"):
-                kind, part = self._read(base, classes, (name,), *extras)
+                kind, branch = self._read(base, (name,), *extras)
+                parts.append(branch)
             else:
-                place = inner[1][name] if inner else next(one for one in extras if isinstance(one, str))
+                place = inner[1][name] if inner else next(one for one in extras if isinstance(one, Place))
                 kind = inner[0].types[number] if inner else field_type(hint)
-                called, index = cast(re.Match[str], re.match(r"(\w*)(.*)", place)).groups()
-                self._leaves.append(_Leaf((*path, name), called or name, index, kind))
-                part = f"batch.{called or name}{index}"
+                self._leaves.append(_Leaf((*path, name), place.array or name, place, kind))
+                parts.append(self._leaves[-1])
             found.append(kind)
-            parts.append(part)
-        return inner[0] if inner else tuple_type(found, record), f"{record.__name__}({', '.join(parts)})"
+        return inner[0] if inner else tuple_type(found, record), _Branch(record, parts)
 
     def side_by_side(self, count: int, episodes: Sequence[E], **sizes: ArrayLike) -> Batch:
         """Return so many episodes of which none has begun, given one of each jobset.
@@ -157,14 +235,14 @@ class Layout(Generic[E]):
         arrays = {}
         for leaf in self._leaves:
             values = [np.asarray(reduce(getattr, leaf.path, episode)) for episode in episodes]
-            if leaf.place.startswith("[first"):
+            if leaf.place.counted and not leaf.place.is_own:
                 # The same dtype, not an equal one, which would be compared with it in every call of a kernel.
                 arrays[leaf.name] = np.concatenate(values).view(values[0].dtype)
-            elif leaf.place == "[jobset]":
+            elif leaf.place.by_jobset:
                 arrays[leaf.name] = _with_room(values, len(values))
             else:
                 first = _with_room(values, 1)
-                arrays[leaf.name] = np.repeat(first, count, axis=0) if leaf.is_own else first[0]
+                arrays[leaf.name] = np.repeat(first, count, axis=0) if leaf.place.is_own else first[0]
         # A call of a kernel takes as long as there are arrays, and these are of one kind.
         arrays["tally"] = np.repeat(arrays["tally"], 3, axis=1)
         arrays["tally"]["over"][:, 0] = 1

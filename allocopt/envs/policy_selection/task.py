@@ -13,6 +13,10 @@ from allocopt.cluster.multicore import Machine
 from allocopt.cluster.platform_files import read_machine
 from allocopt.envs.environments import About, Task, environments_of
 from allocopt.envs.side_by_side import (
+    OF_JOBSET,
+    OWN,
+    OWN_BY_JOB,
+    OWN_BY_TASK,
     Compiled,
     EpisodeTally,
     Layout,
@@ -20,6 +24,7 @@ from allocopt.envs.side_by_side import (
     OfJobset,
     OfTasks,
     Own,
+    Place,
     Shared,
     TaskSimulation,
     put_records,
@@ -47,11 +52,11 @@ from allocopt.simulator.state import Clock
 from allocopt.simulator.state import JobRecord as SimulatedTask
 from allocopt.traces.tasks import TaskWorkload, npb_batch, read_irmasim
 
-_PLACES = dict.fromkeys(Multicore._fields, "[e]") | {
-    "tally": "totals[e]",
-    "tasks": "[e, : end_tasks - first_tasks]",
-    "jobs": "[e, : end_jobs - first_jobs]",
-    "values": "[jobset]",
+_PLACES = dict.fromkeys(Multicore._fields, OWN) | {
+    "tally": Place(is_own=True, array="totals"),
+    "tasks": OWN_BY_TASK,
+    "jobs": OWN_BY_JOB,
+    "values": OF_JOBSET,
 }
 
 RewardName = Literal[

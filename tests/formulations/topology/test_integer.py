@@ -212,7 +212,7 @@ SCRIPT = f"""{SETUP}
 idle = [k for k in range(60) if k % 7 not in (2, 5)]
 problem = TopologyProblem(FatTree(3, 4, 5), idle, tuple(Job(str(k), 3 + k) for k in range(5)))
 for name in ("scip", "highs", "cp-sat"):
-    print(name, solve(problem, "scas", name).status)
+    print(name, solve(problem, solver=name, strategy="scas").status)
 """
 
 
@@ -318,7 +318,7 @@ def test_a_child_that_is_killed_is_survived(
 PARENT = f"""{SETUP}
 problem = TopologyProblem(FatTree(10, 10, 10), [k for k in range(400) if k % 9 not in (2, 5)],
     tuple(Job(str(k), 20 + 3 * k) for k in range(6)))
-solve(problem, "scas", "scip-paper", time_limit=None)
+solve(problem, solver="scip-paper", strategy="scas", time_limit=None)
 """
 
 
