@@ -10,6 +10,7 @@ from types import FrameType
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # A kernel cannot be interrupted while it runs: after about as long it comes back, and Ctrl-C is heard.
 SLICE_S = 0.05
+LARGEST_SLICE = 2**40  # units of work, far more than any kernel does in that time
 
 
 def run_in_slices(step: Callable[[int], int], size: int) -> None:
@@ -24,7 +25,8 @@ def run_in_slices(step: Callable[[int], int], size: int) -> None:
             return
         elapsed = time.perf_counter() - started
         if elapsed < SLICE_S / 2:
-            size *= 2
+            # A step that stops early for another reason says nothing about the size.
+            size = min(2 * size, LARGEST_SLICE)
         elif elapsed > 2 * SLICE_S:
             size = max(1, size // 2)
 

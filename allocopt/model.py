@@ -1,7 +1,8 @@
-"""A window that is built job by job, on whole nodes of a topology or on nodes of a cluster that jobs share."""
+"""`Model` builds a window job by job, with whole nodes of a topology or shared nodes of a cluster, and solves it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from allocopt.solving.windows import check_window_solver, window_solver
 
 @dataclass(frozen=True, slots=True)
 class WindowJob:
-    """A job of a `Model`: what it asks for, and in which groups its nodes may lie."""
+    """A job of a `Model`: what it asks for, and the rules for where its nodes may lie."""
 
     id: str
     request: Request
@@ -37,28 +38,28 @@ class Answer:
 
     problem: WindowProblem
     result: Result
-    node_names: tuple[str, ...] = ()  # by number; empty where nodes have none
+    node_names: tuple[str, ...] = ()  # by number; empty if nodes have no names
 
     def __getitem__(self, job: WindowJob) -> IntArray | tuple[str, ...]:
-        """Return the nodes of a job: names where the machine has some, else numbers, shape ``(n,)``.
+        """Return the nodes of a job: their names if nodes have names, otherwise their numbers, shape ``(n,)``.
 
-        A job that found no room beside the others has none. Raises `KeyError` if the job is not of this model,
+        They are empty if the solution leaves the job out. Raises `KeyError` if the job is not in this model, and
         `NoSolutionError` if no solution was found.
         """
-        at, found = self._place(job), self.result.found()
+        at, found = self._index(job), self.result.found()
         nodes = found.nodes[at] if isinstance(found, Allocation) else found.node_sets[at]
         return self._named(nodes) if self.node_names else nodes
 
     def tasks(self, job: WindowJob) -> Mapping[int | str, int]:
-        """Return the tasks of a job by node, named as in `__getitem__`; one on each node of a job of whole nodes."""
-        at, found = self._place(job), self.result.found()
+        """Return how many tasks a job has on each node, as in `__getitem__`; 1 on each if it gets whole nodes."""
+        at, found = self._index(job), self.result.found()
         if isinstance(found, Placements):
             places = [(place.node, place.tasks) for place in found.of_jobs[at]]
         else:
             places = [(node, 1) for node in found.nodes[at].tolist()]
         return {self.node_names[node] if self.node_names else node: tasks for node, tasks in places}
 
-    def _place(self, job: WindowJob) -> int:
+    def _index(self, job: WindowJob) -> int:
         ids = [each.id for each in self.problem.jobs]
         if job.id not in ids:
             raise KeyError(job.id)
@@ -72,22 +73,24 @@ class Answer:
 class Model:
     """Builder of a window, job by job.
 
-    On a topology, jobs get whole nodes. On a cluster they get what they ask for of the nodes' cores, memory and GPUs,
-    in a partition; jobs that all ask for whole nodes, any of which they may have, are solved as on a topology.
+    On a topology, jobs get whole nodes. On a cluster, jobs ask for cores, memory and GPUs of the nodes of a partition.
+    If all of them ask for whole nodes and may use the same nodes, the window is solved as on a topology.
 
     Parameters
     ----------
     machine
-        A topology, what `allocopt.read_topology` returns, whose nodes have names, or a cluster.
+        A topology, a topology with node names (the result of `allocopt.read_topology`), or a cluster.
     idle_nodes
-        Numbers of the nodes that may be given away; None for all.
-    free, in_use
-        What is free on each node of a cluster, counted as in `Cluster.capacity`, shape ``(nodes, resources)``, and
-        whether jobs run there, shape ``(nodes,)``; None for what the cluster's description says.
+        Numbers of the nodes that jobs may get; None for all.
+    free
+        Free amounts of each node of a cluster, counted as in `Cluster.capacity`, shape ``(nodes, resources)``; None for
+        those in the description of the cluster.
+    in_use
+        Whether jobs run on each node of a cluster, shape ``(nodes,)``; None for what its description states.
     hop_cost
         Cost of one hop.
     fragmentation_weight
-        Cost of the hops of the leftover nodes of a topology, as if they were one job, in hop costs of a job.
+        Weight of the hops of the leftover nodes, counted as if these were one job; 1 counts them like a job's hops.
     name
         Name of the problem.
 
@@ -111,14 +114,20 @@ class Model:
     name: str = "model"
     jobs: list[WindowJob] = field(default_factory=list, init=False)
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.machine, NamedTree | Cluster) and not hasattr(self.machine, "groups_of"):
+            raise UsageError(f"the machine is {self.machine!r}, must be a topology or a cluster")
+        if not isinstance(self.machine, Cluster) and (self.free is not None or self.in_use is not None):
+            raise UsageError("what is free on nodes, and who uses them, is known of clusters: give idle_nodes")
+
     def add_job(
         self,
         nodes: int | None = None,
         id: str | None = None,
         *,
         tasks: int | None = None,
-        cores: float = 1.0,
-        gpus: float = 0.0,
+        cores: float | None = None,
+        gpus: float | None = None,
         memory_mib: int | None = None,
         partition: str | None = None,
         request: Request | None = None,
@@ -133,64 +142,76 @@ class Model:
         Parameters
         ----------
         nodes
-            How many nodes it gets; None for any number. Without ``tasks`` it has them whole, for itself.
+            How many nodes it gets; None for any number. Without ``tasks`` it gets whole nodes exclusively.
         id
-            Name of the job; None for its number, from 1 on.
+            Id of the job; None for its number, counted from 1.
         tasks
-            How many tasks it has, on nodes that it may share.
+            How many tasks it has. Its nodes may be shared with other jobs.
         cores, gpus
-            What a task has.
+            Cores and GPUs of each task; None for one core, and no GPU.
         memory_mib
-            Memory on each node; None for the default of the partition.
+            Memory on each node, beside ``tasks``; None for the default of the partition.
         partition
             Name of its partition; None for the default one.
         request
-            All that it asks for, in place of the arguments before.
+            What it asks for, in place of all the arguments above except ``id``.
         within, only_in, not_in, prefer, segments
             Where its nodes may lie, see `SideConstraints`; a level is ``"leaf"``, ``"pod"`` or a number from 1 on.
 
         Raises
         ------
         UsageError
-            If it asks for neither nodes nor tasks, or a topology cannot give what it asks for.
+            If it asks for neither nodes nor tasks, for cores, GPUs or memory without tasks, or beside a request, or a
+            topology cannot give what it asks for.
         InvalidProblemError
             If a number is out of range.
         """
+        asked: dict[str, Any] = {"nodes": nodes, "tasks": tasks, "cores": cores, "gpus": gpus}
+        asked |= {"memory_mib": memory_mib, "partition": partition}
+        given = [name for name, value in asked.items() if value is not None]
         if request is None:
-            request = _request(nodes, tasks, cores, gpus, memory_mib, partition)
+            request = _request(**asked)
+        elif given:
+            raise UsageError(f"a request says all that a job asks for: {given[0]} does not go with it")
         is_cluster = isinstance(self.machine, Cluster)
         if not is_cluster and request != Request.whole_nodes(request.least_nodes):
             raise UsageError("on a topology jobs ask for whole nodes; tasks, cores and partitions need a cluster")
         placement = SideConstraints(tuple(only_in), tuple(not_in), within, prefer, tuple(segments))
-        made = WindowJob(id or str(len(self.jobs) + 1), request, None if placement == SideConstraints() else placement)
-        self.jobs.append(made)
-        return made
+        job = WindowJob(id or str(len(self.jobs) + 1), request, None if placement == SideConstraints() else placement)
+        self.jobs.append(job)
+        return job
 
     def problem(self, strategy: str = "free") -> WindowProblem:
-        """Return the window as it is.
+        """Return the problem of the window with the jobs added so far.
 
         Raises
         ------
         InvalidProblemError
-            If its jobs do not fit, contradict the machine, or have the same name; a job that the cluster can never
-            serve is named.
+            If its jobs do not fit, contradict the machine, or have the same id; the error names a job that the cluster
+            can never serve.
         UsageError
-            If the fragmentation counts although jobs share nodes, or the strategy is not for them.
+            If a strategy or a fragmentation weight is given for a placement problem.
         """
         if isinstance(self.machine, Cluster):
-            return self._on_cluster(self.machine, strategy)
+            return self._cluster_problem(self.machine, strategy)
         tree = self.machine.tree if isinstance(self.machine, NamedTree) else self.machine
-        # The problem checks and freezes its nodes: a copy here would be one too many.
+        # The problem checks and freezes its nodes, so no copy is needed here.
         idle = np.arange(tree.size) if self.idle_nodes is None else np.asarray(self.idle_nodes)
         jobs = tuple(Job(one.id, one.request.least_nodes, one.placement) for one in self.jobs)
         return TopologyProblem(
-            tree, idle, jobs, self.hop_cost, self.name, Strategy(strategy), self.fragmentation_weight
+            tree, idle, jobs, self.hop_cost, self.name, _strategy(strategy), self.fragmentation_weight
         )
 
-    def _on_cluster(self, cluster: Cluster, strategy: str) -> WindowProblem:
-        free = cluster.free if self.free is None else self.free
-        in_use = cluster.in_use if self.in_use is None else self.in_use
+    def _cluster_problem(self, cluster: Cluster, strategy: str) -> WindowProblem:
+        free = cluster.free if self.free is None else np.asarray(self.free)
+        in_use = cluster.in_use if self.in_use is None else np.asarray(self.in_use)
+        for name, array, shape in (("free", free, cluster.capacity.shape), ("in_use", in_use, (cluster.size,))):
+            if array.shape != shape:
+                raise InvalidProblemError(name, f"has shape {array.shape}, must have {shape}")
         if self.idle_nodes is not None:
+            outside = [node for node in np.asarray(self.idle_nodes).tolist() if not 0 <= node < cluster.size]
+            if outside:
+                raise InvalidProblemError("idle_nodes", f"node {outside[0]} is outside 0..{cluster.size - 1}")
             is_idle = np.isin(np.arange(cluster.size), self.idle_nodes)
             free, in_use = np.where(is_idle[:, None], free, 0), in_use | ~is_idle
         requests, placements = {}, {}
@@ -202,12 +223,14 @@ class Model:
             if job.placement is not None:
                 placements[job.id] = job.placement
         check_distinct("jobs", (job.id for job in self.jobs))
-        posed = window_problem(cluster, requests, free, in_use, self.name, self.hop_cost, placements)
-        if isinstance(posed, TopologyProblem):
-            return replace(posed, strategy=Strategy(strategy), fragmentation_weight=self.fragmentation_weight)
-        if Strategy(strategy) is not Strategy.FREE or self.fragmentation_weight:
-            raise UsageError("a strategy, or a weight of the fragmentation, is for jobs that all ask for whole nodes")
-        return posed
+        problem = window_problem(cluster, requests, free, in_use, self.name, self.hop_cost, placements)
+        if isinstance(problem, TopologyProblem):
+            return replace(problem, strategy=_strategy(strategy), fragmentation_weight=self.fragmentation_weight)
+        if _strategy(strategy) is not Strategy.FREE or self.fragmentation_weight:
+            raise UsageError(
+                "strategy and fragmentation_weight need jobs that all ask for whole nodes and may use the same"
+            )
+        return problem
 
     def solve(
         self,
@@ -217,9 +240,10 @@ class Model:
         time_limit: float | None = 10.0,
         seed: int = 0,
     ) -> Answer:
-        """Solve the window as it is now; see `allocopt.solve`.
+        """Solve the window with the jobs added so far; see `allocopt.solve`.
 
-        A named solver solves windows of its own kind; see `allocopt.solving.windows.window_solver`.
+        If the solver does not take windows of this kind, ``auto`` solves it instead; see
+        `allocopt.solving.windows.window_solver`.
         """
         problem, machine = self.problem(strategy), self.machine
         named = machine.topology if isinstance(machine, Cluster) else machine
@@ -229,19 +253,35 @@ class Model:
         return Answer(problem, solve(problem, solver=chosen, time_limit=time_limit, seed=seed), names)
 
 
+def _strategy(name: str) -> Strategy:
+    if name not in list(Strategy):
+        raise UsageError(f"strategy is {name!r}, must be one of {', '.join(Strategy)}")
+    return Strategy(name)
+
+
 def _request(
-    nodes: int | None, tasks: int | None, cores: float, gpus: float, memory_mib: int | None, partition: str | None
+    nodes: int | None,
+    tasks: int | None,
+    cores: float | None,
+    gpus: float | None,
+    memory_mib: int | None,
+    partition: str | None,
 ) -> Request:
+    for name, number in (("nodes", nodes), ("tasks", tasks), ("memory_mib", memory_mib)):
+        if number is not None and not isinstance(number, int | np.integer):
+            raise UsageError(f"{name} is {number!r}, must be a whole number")
     if nodes is None and tasks is None:
-        raise UsageError("a job asks for nodes, tasks or both")
+        raise UsageError("a job must ask for nodes, tasks or both")
     if tasks is None:
         assert nodes is not None
+        if (cores, gpus, memory_mib) != (None, None, None):
+            raise UsageError("cores, gpus and memory_mib are of tasks: say how many tasks the job has")
         return replace(Request.whole_nodes(nodes), partition=partition)
     return Request(
         tasks=tasks,
         least_nodes=nodes or 1,
         most_nodes=nodes,
-        cores_per_task=cores,
+        cores_per_task=1.0 if cores is None else cores,
         gpus_per_task=(("", gpus),) if gpus else (),
         memory_per_node_mib=memory_mib,
         partition=partition,

@@ -113,7 +113,7 @@ def kernel_times(workload: Workload, processors: int, scheduler: ListScheduler, 
     backfill_order = None if scheduler.backfill_order is None else scheduler.backfill_order.keys(workload, rng)
     pool = Platform.pool(processors)
     request = workload.processors[:, None].copy()
-    (whole,) = kernels_of(pool, scheduler, is_alone=True)
+    (whole,) = kernels_of(pool, scheduler, is_built_in_only=True)
     seconds = []
     for _ in range(repeats + 1):
         state = new_state(

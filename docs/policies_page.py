@@ -1,4 +1,4 @@
-"""Writes `policies.md`, a table of which policies run on which machines with which execution models: it tries each."""
+"""Write `policies.md`: simulate every policy on every machine and execution model, and report which of them run."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -30,31 +30,31 @@ TREE = FatTree(2, 2, 2)
 HEAD = """\
 # Policies, machines and execution models
 
-<!-- written by docs/policies_page.py, which simulates every cell -->
+<!-- written by docs/policies_page.py, which simulates every cell of the table -->
 
-Every queue order, with every kind of backfilling, and every scheduler runs on every machine in the table, unless a
-note gives the reason why it cannot. The rules of pools and whole nodes are in [simulator.md](simulator.md), those of
-clusters whose nodes jobs share in [clusters.md](clusters.md), those of multicore machines in [irmasim.md](irmasim.md).
+The table shows where each policy runs. A queue order runs there with every kind of backfilling. A number in brackets
+refers to the reason below the table. For the rules of pools and whole nodes, see [simulator.md](simulator.md); of
+clusters with shared nodes, [clusters.md](clusters.md); of multicore machines, [irmasim.md](irmasim.md).
 
 {table}
 
 {notes}
 
-On a cluster, schedulers see what is free on all nodes together, and whether a job finds room. Agents that were trained
-on a pool see a cluster as a pool with as many units as it has cores. A job counts there for its share of the resource
-that it asks for most of.
+On a cluster, schedulers see the sum of the free resources of all nodes, and whether a job fits. Agents that were
+trained on a pool see a cluster as a pool with one unit per core. In this pool a job asks for a share of the units: the
+largest share that it asks for of any resource of the cluster.
 """
 
 
-class Place(NamedTuple):
-    """A machine with an execution model, None for speed 1."""
+class Setting(NamedTuple):
+    """A machine, and an execution model; None if all jobs run at speed 1."""
 
     machine: Any
     execution: ExecutionModel | None
 
 
 def workload() -> Workload:
-    """Return jobs with the profiles of applications; every fourth asks for GPUs in one partition, others for cores."""
+    """Return jobs with application profiles; every fourth asks for GPUs in a partition, the others only for cores."""
     rng = np.random.default_rng(0)
     sizes, run_s = rng.integers(1, 5, N_JOBS), rng.integers(60, 600, N_JOBS).astype(np.float64)
     requests = np.empty(N_JOBS, dtype=np.object_)
@@ -77,8 +77,8 @@ def workload() -> Workload:
     )
 
 
-def places(jobs: Workload) -> Mapping[str, Place]:
-    """Return the machines with their execution models, by the head of the column in the table."""
+def settings(jobs: Workload) -> Mapping[str, Setting]:
+    """Return the settings by the heading of their column in the table."""
     whole = Platform.whole_nodes(TREE)
     names = tuple(f"n{number}" for number in range(N_NODES))
     nodes = [ClusterNode(name, 4, gpus={"": 4} if number < 2 else {}) for number, name in enumerate(names)]
@@ -87,20 +87,20 @@ def places(jobs: Workload) -> Mapping[str, Place]:
     near = Locality(jobs.run, ones, 4 * ones, 0.0 * jobs.run, 0.1 * jobs.run)
     quotas = QuotaExecution(profiled_jobs(jobs, WORKFLOWS))
     return {
-        "multicore": Place(irmasim_testbed(), None),
-        "pool": Place(Platform.pool(N_NODES), None),
-        "pool, quotas": Place(Platform.pool(N_NODES), quotas),
-        "whole nodes": Place(whole, None),
-        "whole nodes, hops": Place(whole, hops),
-        "whole nodes, locality": Place(whole, near),
-        "cluster": Place(cluster, None),
-        "cluster, hops": Place(cluster, HopSlowdown(cluster.topology.tree, 0.5)),
-        "cluster, locality": Place(cluster, near),
+        "multicore": Setting(irmasim_testbed(), None),
+        "pool": Setting(Platform.pool(N_NODES), None),
+        "pool, quotas": Setting(Platform.pool(N_NODES), quotas),
+        "whole nodes": Setting(whole, None),
+        "whole nodes, hops": Setting(whole, hops),
+        "whole nodes, locality": Setting(whole, near),
+        "cluster": Setting(cluster, None),
+        "cluster, hops": Setting(cluster, HopSlowdown(cluster.topology.tree, 0.5)),
+        "cluster, locality": Setting(cluster, near),
     }
 
 
 def schedulers(name: str) -> Iterator[AnyScheduler]:
-    """Yield what a name stands for: a queue order with every kind of backfilling, or a scheduler."""
+    """Yield the schedulers of a policy: one per kind of backfilling if it is a queue order, otherwise the policy."""
     policy = get_policy(name)
     if isinstance(policy, QueueOrder):
         yield from (ListScheduler(policy, backfill) for backfill in Backfill)
@@ -109,26 +109,26 @@ def schedulers(name: str) -> Iterator[AnyScheduler]:
 
 
 def multicore_fault(name: str, machine: Machine) -> str:
-    """Return why a policy does not run on a multicore machine; an empty text if it does."""
+    """Return the reason why a policy does not run on a multicore machine; empty if it runs."""
     try:
         simulate(npb_batch(N_JOBS, np.random.default_rng(0)), machine, name)
     except UsageError:
-        pairs = "a policy there is a pair of selections, of a job and of cores, such as `shortest-low_power`"
-        return f"a multicore machine starts the tasks of a job one by one: {pairs}"
+        pairs = "a policy combines a selection of the job and one of the cores, such as `shortest-low_power`"
+        return f"on a multicore machine the tasks of a job start one by one, so {pairs}"
     return ""
 
 
-def fault(name: str, jobs: Workload, place: Place) -> str:
-    """Return why a policy does not run at a place; an empty text if it does."""
-    if isinstance(place.machine, Machine):
-        return multicore_fault(name, place.machine)
+def fault(name: str, jobs: Workload, setting: Setting) -> str:
+    """Return the reason why a policy does not run in a setting; empty if it runs."""
+    if isinstance(setting.machine, Machine):
+        return multicore_fault(name, setting.machine)
     for scheduler in schedulers(name):
         try:
             schedule = simulate(
-                *(jobs, place.machine, scheduler, Rules(kill_at_limit=False)), execution=place.execution
+                *(jobs, setting.machine, scheduler, Rules(kill_at_limit=False)), execution=setting.execution
             )
         except AllocoptError as error:
-            # Without the name, so that policies with the same fault share a note.
+            # The name is removed, so that policies with the same fault share a note.
             return re.sub(r"^policy '[a-z0-9-]+' ", "the policy ", str(error))
         if not (schedule.end > schedule.start).all():
             return "leaves jobs waiting"
@@ -136,26 +136,26 @@ def fault(name: str, jobs: Workload, place: Place) -> str:
 
 
 def cells() -> Iterator[tuple[str, str, str]]:
-    """Yield the name of every policy, the head of every place, and why it does not run there, or an empty text."""
+    """Yield policy, column and fault of each cell of the table; the fault is empty if the policy runs."""
     jobs = workload()
     for name in policy_names():
         if not isinstance(get_policy(name), Action):
-            for head, place in places(jobs).items():
-                yield name, head, fault(name, jobs, place)
+            for column, setting in settings(jobs).items():
+                yield name, column, fault(name, jobs, setting)
 
 
 def page() -> str:
     """Return the page."""
     found = list(cells())
-    heads = list(dict.fromkeys(head for _, head, _ in found))
+    columns = list(dict.fromkeys(column for _, column, _ in found))
     notes = list(dict.fromkeys(reason for *_, reason in found if reason))
     rows: dict[str, list[str]] = {}
     for name, _, reason in found:
         rows.setdefault(name, []).append(f"({notes.index(reason) + 1})" if reason else "runs")
-    lines = [f"| policy | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
+    lines = [f"| policy | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]
     lines += [f"| `{name}` | {' | '.join(row)} |" for name, row in rows.items()]
-    told = [f"({number}) {reason}" for number, reason in enumerate(notes, 1)]
-    return HEAD.format(table="\n".join(lines), notes="\n\n".join(told))
+    numbered = [f"({number}) {reason}" for number, reason in enumerate(notes, 1)]
+    return HEAD.format(table="\n".join(lines), notes="\n\n".join(numbered))
 
 
 def main() -> None:

@@ -66,7 +66,7 @@ def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True)
     explanation = None if asked.explain is None else simulation.explanation(asked.explain)
     _tell(simulation.inputs.remarks)
     schedule, runtime_s = simulation.timed(explanation)
-    _tell(schedule.remarks)
+    _tell(simulation.remarks(schedule))
     trim, described = Trim(spec.trim, spec.trim), simulation.described(schedule)
     metrics = measure(schedule, trim, spec.starvation)
     groups = {

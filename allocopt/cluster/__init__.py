@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from allocopt.cluster.cluster import Cluster, ClusterNode, NodeUse, Partition, Reservation
+    from allocopt.cluster.downtime import Downtime, read_downtimes
     from allocopt.cluster.graphml import graph_of, tree_of_graph
     from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
     from allocopt.cluster.named import NamedTree
@@ -13,11 +14,12 @@ if TYPE_CHECKING:
     from allocopt.cluster.request import Constraint, Request
     from allocopt.cluster.topology import FatTree, Tree
 
-_MODULES = ("topology", "named", "hostlist", "cluster", "request", "platform", "reading", "graphml")
+_MODULES = ("topology", "named", "hostlist", "cluster", "request", "platform", "reading", "downtime", "graphml")
 __all__ = [
     "Cluster",
     "ClusterNode",
     "Constraint",
+    "Downtime",
     "FatTree",
     "NamedTree",
     "NodeUse",
@@ -31,6 +33,7 @@ __all__ = [
     "fold_hostlist",
     "graph_of",
     "read_cluster",
+    "read_downtimes",
     "tree_of_graph",
 ]
 

@@ -1,7 +1,7 @@
-"""Episodes that are stepped together: arrays and kernels of many from the declaration of one.
+"""Episodes that are stepped together. A task declares one episode; arrays and kernels for a batch follow from it.
 
-A task declares the fields of its episodes in a named tuple ``Episode``, and with each where an episode finds it among
-the arrays of a batch: `Own`, `OwnByJob`, `OfJobs`, `OfTasks`, `OfJobset` or `Shared`. All else follows from that.
+A task declares the fields of an episode in a named tuple ``Episode``. The annotation of each field states which part of
+the batch's arrays belongs to one episode: `Own`, `OwnByJob`, `OfJobs`, `OfTasks`, `OfJobset` or `Shared`.
 """
 
 import operator
@@ -40,29 +40,31 @@ T = TypeVar("T")
 E = TypeVar("E", bound=tuple[Any, ...])
 Seen = TypeVar("Seen")
 
-STAY = -1  # no jobset: an episode goes on, or stays where it ended; as an action, as all below 0, nothing is done
-MOST_SLOTS = 100_000  # of a queue or a window: what an agent sees of each must fit into a memory
+STAY = -1  # as a jobset: begin no episode, continue or stay ended; as an action, like all below 0: do nothing
+MOST_SLOTS = 100_000  # slots of a queue or window, at most: the observation of every slot has to fit into memory
 
 Part = Callable[["Batch", int, int], Any]
-"""Takes fields of an episode, as a tuple, out of a batch, given the numbers of the episode and of its jobset."""
+"""Returns fields of an episode, as a tuple, given a batch and the numbers of the episode and its jobset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an episode finds a field among the arrays of a batch.
+    """Which part of an array of a batch is a field of an episode.
 
-    ``counted`` are units of which jobsets have different numbers: the episode sees a row for each one of its jobset.
+    ``counted`` names units, such as jobs, whose number differs between jobsets: the field has a row for each unit.
     """
 
-    is_own: bool = False  # each episode has its own array, which changes while it is played
-    by_jobset: bool = False  # each jobset has an array
+    is_own: bool = False  # each episode has its own part, which changes while the episode is played
+    by_jobset: bool = False  # each jobset has its own part, which does not change
     counted: str = ""
-    array: str = ""  # name of the array, if it is not that of the field
+    array: str = ""  # name of the array, if it is not the name of the field
 
     def part(self, at: int, bounds: int) -> Part:
-        """Return the part of an array, by its number in a batch and that of where counted units begin and end.
+        """Return a function that takes the field out of a batch.
 
-        It comes in a tuple: compiled parts do not return arrays alone, which would count who holds them.
+        ``at`` is the index of the field's array in the batch; ``bounds`` is the index of the array that holds where the
+        counted units of each jobset begin and end. The function returns a tuple of one array, because a compiled
+        function that returns an array itself would count references to it.
         """
 
         def own_rows(batch: Any, e: int, jobset: int) -> Any:
@@ -99,75 +101,85 @@ Shared = Annotated[T, SHARED]  # the same for all episodes
 _STATE_PLACES = dict.fromkeys(State._fields, OWN) | dict.fromkeys(("rules", "steps", "unpromised", "least"), SHARED)
 _OF_JOBS = {"jobs": OWN_BY_JOB, "request": OF_JOBS}
 _OF_TASKS = {"jobs": Place(is_own=True, counted="tasks", array="records"), "request": OF_TASKS}
-Simulation = Annotated[State, STATE, _STATE_PLACES | _OF_JOBS]  # its records are the jobs of the jobset
-TaskSimulation = Annotated[State, STATE, _STATE_PLACES | _OF_TASKS]  # its records are the tasks of the jobs
+Simulation = Annotated[State, STATE, _STATE_PLACES | _OF_JOBS]  # the records of the state are jobs of the jobset
+TaskSimulation = Annotated[State, STATE, _STATE_PLACES | _OF_TASKS]  # the records of the state are tasks of jobs
 
 
 class EpisodeTally(Protocol):
-    """State and totals of an episode: the fields that every task has."""
+    """State and totals of an episode: the fields that the tallies of all tasks have."""
 
-    jobset: int  # whose jobs it plays
+    jobset: int  # the jobset that it plays
     over: int  # 1 once it has ended
-    invalid: int  # 1 where the last action could not be done, and another was taken instead
-    reward: float  # what the last action gained
+    invalid: int  # 1 if the last action was illegal and another was taken instead
+    reward: float  # reward of the last action
 
 
 class Batch(Protocol):
-    """Episodes side by side: an array for each declared field, by its name, and what follows."""
+    """Episodes side by side: an array for each declared field, under its name, and the arrays below.
 
-    # Where each episode stands, where the one stood that was over last in its place, and zeros; shape ``(E, 3)``.
+    ``E`` is the number of places, each of which holds one episode; ``S`` is the number of jobsets.
+    """
+
+    # Tallies of each place, shape ``(E, 3)``: of the present episode, of the last one that ended there, and zeros.
     tally: Any
-    following: IntArray  # jobset with which each begins anew when it ends, or ``STAY``, shape ``(E,)``
-    jobs_at: IntArray  # first job of each jobset among all jobs, and the first one behind it, shape ``(S, 2)``
+    following: IntArray  # jobset of the episode that begins when the present one ends, or ``STAY``, shape ``(E,)``
+    jobs_at: IntArray  # where the jobs of each jobset begin and end (exclusive) among all jobs, shape ``(S, 2)``
 
     def __getattr__(self, name: str) -> Any:
         """Return the array of a declared field."""
 
 
 class _Leaf(NamedTuple):
+    """A field of an episode that is one array."""
+
     path: tuple[str, ...]
     name: str
     place: Place
-    type: Any  # numba's
+    type: Any  # numba type
 
 
 class _Branch(NamedTuple):
-    record: Any  # a named tuple, and what its fields are
+    """A named tuple, which is the episode or a field of it, and its fields."""
+
+    record: Any
     fields: list["_Leaf | _Branch"]
 
 
-def _tuple_of(parts: Sequence[Part], made: Callable[[Part], Part]) -> Part:
-    """Return what takes several parts out of a batch, as one tuple; by halves, which numba compiles sooner."""
+def _joined_parts(parts: Sequence[Part], wrap: Callable[[Part], Part]) -> Part:
+    """Return a part that joins the tuples of several parts. It splits them in halves, which numba compiles faster."""
     if len(parts) == 1:
         return parts[0]
-    front, back = _tuple_of(parts[: len(parts) // 2], made), _tuple_of(parts[len(parts) // 2 :], made)
+    front, back = _joined_parts(parts[: len(parts) // 2], wrap), _joined_parts(parts[len(parts) // 2 :], wrap)
 
     def both(batch: Any, e: int, jobset: int) -> Any:
         return front(batch, e, jobset) + back(batch, e, jobset)
 
-    return made(both)
+    return wrap(both)
 
 
-def _taken(branch: _Branch, names: Sequence[str], made: Callable[[Part], Part]) -> Part:
-    """Return what takes a named tuple out of a batch, whose arrays have these names."""
+def _named_tuple_part(branch: _Branch, names: Sequence[str], wrap: Callable[[Part], Part]) -> Part:
+    """Return a part that takes a named tuple out of a batch whose arrays have these names."""
     parts = []
     for one in branch.fields:
         if isinstance(one, _Branch):
-            parts.append(_taken(one, names, made))
+            parts.append(_named_tuple_part(one, names, wrap))
         else:
             bounds = names.index(f"{one.place.counted}_at") if one.place.counted else -1
-            parts.append(made(one.place.part(names.index(one.name), bounds)))
-    record, fields = branch.record, _tuple_of(parts, made)
+            parts.append(wrap(one.place.part(names.index(one.name), bounds)))
+    record, fields = branch.record, _joined_parts(parts, wrap)
 
     def taken(batch: Any, e: int, jobset: int) -> Any:
         return (record(*fields(batch, e, jobset)),)
 
-    return made(taken)
+    return wrap(taken)
 
 
-def _episode_of(branch: _Branch, names: Sequence[str], made: Callable[[Part], Part]) -> Callable[[Any, int], Any]:
-    """Return what takes an episode out of a batch; ``made`` makes what it calls a part of kernels, or leaves it."""
-    taken = _taken(branch, names, made)
+def _episode_of(branch: _Branch, names: Sequence[str], wrap: Callable[[Part], Part]) -> Callable[[Any, int], Any]:
+    """Return a function that takes an episode out of a batch.
+
+    ``wrap`` is applied to every function that it calls: `inlined` for use in kernels, or the identity for Python.
+    """
+    taken = _named_tuple_part(branch, names, wrap)
 
     def episode_of(batch: Any, e: int) -> Any:
         return taken(batch, e, batch.tally[e, 0]["jobset"])[0]
@@ -176,10 +188,11 @@ def _episode_of(branch: _Branch, names: Sequence[str], made: Callable[[Part], Pa
 
 
 class Layout(Generic[E]):
-    """Memory layout, types and kernels that follow from a declared episode; ``LAYOUT`` in its module.
+    """Memory layout, types and kernels that follow from a declared episode.
 
-    A field that is a named tuple itself is annotated with numba's type of it, and where its fields are found, behind
-    the name of that array where it is another one. Of what is ``counted`` jobsets have different numbers.
+    A module that declares an episode must call its layout ``LAYOUT``, since pickles and stored kernels look it up by
+    this name. A field that is itself a named tuple is annotated with its numba type and a mapping from the names of its
+    fields to their `Place`. ``counted`` names the units whose number differs between jobsets.
     """
 
     def __init__(self, declared: type[E], counted: tuple[str, ...] = ("jobs",)) -> None:
@@ -189,27 +202,27 @@ class Layout(Generic[E]):
             for name, hint in get_type_hints(declared, include_extras=True).items()
             if get_origin(get_args(hint)[0]) is Records
         }
-        self.episode, fields = self._read(declared)
+        self.episode_type, fields = self._read(declared)
         kinds = {
             leaf.name: leaf.type.copy(ndim=leaf.type.ndim + (leaf.place.is_own or leaf.place.by_jobset))
             for leaf in self._leaves
         }
-        # The jobset that follows an episode is owned by its place, not by the episode, which is cleared at its end.
+        # The following jobset belongs to the place in the batch: the fields of an episode are reset when it ends.
         kinds["following"] = types.Array(types.int64, 1, "C")
         kinds |= {f"{name}_at": types.Array(types.int64, 2, "C") for name in counted}
-        # Class of a batch; pickles and stored kernels find it by the name of this layout.
-        self.made: Any = namedtuple("Batch", list(kinds), module=declared.__module__)  # type: ignore[misc]
-        self.made.__qualname__ = "LAYOUT.made"
-        self.batch = tuple_type(list(kinds.values()), self.made)
-        """Numba's type of a batch; `episode` is that of one episode."""
+        # Class of a batch. Pickles and stored kernels find it through the name of this layout.
+        self.batch_class: Any = namedtuple("Batch", list(kinds), module=declared.__module__)  # type: ignore[misc]
+        self.batch_class.__qualname__ = "LAYOUT.batch_class"
+        self.batch_type = tuple_type(list(kinds.values()), self.batch_class)
+        """Numba type of a batch; ``episode_type`` is that of an episode."""
         self.changing = (*(leaf.name for leaf in self._leaves if leaf.place.is_own), "following")
         """Names of the arrays that change while episodes are played."""
-        self.one = cast(Callable[[Batch, int], E], _episode_of(fields, list(kinds), lambda part: part))
-        """Returns an episode of a batch, as arrays that are parts of it; `episode_of` does so in kernels."""
+        self.view = cast(Callable[[Batch, int], E], _episode_of(fields, list(kinds), lambda part: part))
+        """Returns an episode as views of the batch's arrays; `episode_of` does the same in kernels."""
         self.episode_of = inlined(_episode_of(fields, list(kinds), inlined))
 
     def _read(self, record: Any, path: tuple[str, ...] = (), *inner: Any) -> tuple[Any, _Branch]:
-        """Note the fields of a named tuple; return numba's type of it, and what takes its fields out of a batch."""
+        """Add the fields of a named tuple to the leaves; return its numba type and its tree of fields."""
         found: list[Any] = []
         parts: list[_Leaf | _Branch] = []
         for number, (name, hint) in enumerate(get_type_hints(record, include_extras=True).items()):
@@ -226,9 +239,10 @@ class Layout(Generic[E]):
         return inner[0] if inner else tuple_type(found, record), _Branch(record, parts)
 
     def side_by_side(self, count: int, episodes: Sequence[E], **sizes: ArrayLike) -> Batch:
-        """Return so many episodes of which none has begun, given one of each jobset.
+        """Return a batch of ``count`` places in which no episode has begun, from one episode per jobset.
 
-        Sizes are the numbers of each jobset's counted units, shape ``(S,)``, or where these begin and end, ``(S, 2)``.
+        ``sizes`` gives, by name, the number of counted units of each jobset, shape ``(S,)``, or where these units begin
+        and end, shape ``(S, 2)``. Raises `UsageError` if there is no jobset or no place.
         """
         if not episodes or count < 1:
             raise UsageError(f"there are {len(episodes)} jobsets and {count} episodes, must be at least 1 of each")
@@ -236,14 +250,14 @@ class Layout(Generic[E]):
         for leaf in self._leaves:
             values = [np.asarray(reduce(getattr, leaf.path, episode)) for episode in episodes]
             if leaf.place.counted and not leaf.place.is_own:
-                # The same dtype, not an equal one, which would be compared with it in every call of a kernel.
+                # Keep the dtype object: with an equal but different one, every kernel call would compare the two.
                 arrays[leaf.name] = np.concatenate(values).view(values[0].dtype)
             elif leaf.place.by_jobset:
-                arrays[leaf.name] = _with_room(values, len(values))
+                arrays[leaf.name] = _padded(values, len(values))
             else:
-                first = _with_room(values, 1)
+                first = _padded(values, 1)
                 arrays[leaf.name] = np.repeat(first, count, axis=0) if leaf.place.is_own else first[0]
-        # A call of a kernel takes as long as there are arrays, and these are of one kind.
+        # One array of three columns, not three arrays: a kernel call takes longer with every array.
         arrays["tally"] = np.repeat(arrays["tally"], 3, axis=1)
         arrays["tally"]["over"][:, 0] = 1
         arrays["following"] = np.full(count, STAY)
@@ -251,19 +265,20 @@ class Layout(Generic[E]):
             ends = np.cumsum(size)
             at = np.stack([ends - size, ends], axis=1) if np.ndim(size) == 1 else size
             arrays[f"{name}_at"] = np.ascontiguousarray(at, dtype=np.int64)
-        return cast(Batch, self.made(**arrays))
+        return cast(Batch, self.batch_class(**arrays))
 
     def record(self, field: str, **values: float) -> NDArray[np.void]:
-        """Return a record of a declared field, shape ``(1,)``, with these values, 0 elsewhere."""
+        """Return a record of a declared field, shape ``(1,)``, with the given values, and 0 in its other entries."""
         made = np.zeros(1, dtype=record_dtype(self._records[field]))
         for name, value in values.items():
             made[name] = value
         return made
 
-    def stepping(self, act: Callable[..., None], begin: Callable[..., None]) -> Callable[..., None]:
-        """Return ``step_all`` of a task, not compiled: begin an episode where a jobset is named, else act in it.
+    def step_function(self, act: Callable[..., None], begin: Callable[..., None]) -> Callable[..., None]:
+        """Return ``step_all`` of a task, not compiled: it begins an episode if a jobset is named, otherwise acts in it.
 
-        ``act(episode, action)`` writes the ``reward`` of the tally; ``begin(episode)`` is given one that is `cleared`.
+        ``act(episode, action)`` writes the ``reward`` of the tally; ``begin(episode)`` gets an episode whose tally has
+        been cleared.
         """
         episode_of = self.episode_of
 
@@ -279,17 +294,17 @@ class Layout(Generic[E]):
                     batch.tally[e, 1] = batch.tally[e, 0]
                     follows = batch.following[e]
                 if follows != STAY:
-                    cleared(batch, e, follows)
+                    clear_tally(batch, e, follows)
                     begin(episode_of(batch, e))
 
-        # Stored kernels and those who compile them find it by its module.
+        # The store of compiled kernels finds it by its module.
         step_all.__module__ = act.__module__
         return step_all
 
     def step_kernel(self, act: Callable[..., None], begin: Callable[..., None]) -> Callable[..., None]:
-        """Make an entry of `stepping`."""
-        step_all = self.stepping(act, begin)
-        return kernel(void(self.batch, int64[::1], int64[::1], float64[::1], boolean[::1]))(step_all)
+        """Make an entry of `step_function`."""
+        step_all = self.step_function(act, begin)
+        return kernel(void(self.batch_type, int64[::1], int64[::1], float64[::1], boolean[::1]))(step_all)
 
     def describe_kernel(
         self, mark_legal: Callable[..., None], describe: Callable[..., None], ndim: int, idle: int = 0
@@ -313,10 +328,10 @@ class Layout(Generic[E]):
 
         describe_all.__module__, name = describe.__module__, describe.__name__.lstrip("_")
         describe_all.__name__ = f"{name}_all"
-        return kernel(void(self.batch, types.Array(float32, ndim + 1, "C"), boolean[:, ::1]))(describe_all)
+        return kernel(void(self.batch_type, types.Array(float32, ndim + 1, "C"), boolean[:, ::1]))(describe_all)
 
 
-def _with_room(values: list[NDArray[Any]], count: int) -> NDArray[Any]:
+def _padded(values: list[NDArray[Any]], count: int) -> NDArray[Any]:
     # One behind the other, with zeros where an array is smaller than the largest.
     room = np.zeros((count, *np.max([value.shape for value in values], axis=0)), values[0].dtype)
     for place, value in zip(room, values, strict=False):
@@ -325,7 +340,7 @@ def _with_room(values: list[NDArray[Any]], count: int) -> NDArray[Any]:
 
 
 @inlined
-def cleared(batch: Batch, e: int, jobset: int) -> None:
+def clear_tally(batch: Batch, e: int, jobset: int) -> None:
     """Begin the tally of an episode anew."""
     batch.tally[e, 0] = batch.tally[e, 2]
     batch.tally[e, 0].jobset = jobset
@@ -499,7 +514,7 @@ class Compiled(SideBySide[Float32Array]):
 
     def arrays(self, episode: int) -> Any:
         """Return an episode as its layout declares it, arrays that are parts of those of all."""
-        return self.layout.one(self._batch, episode)
+        return self.layout.view(self._batch, episode)
 
     def _play(self, actions: IntArray, jobsets: IntArray) -> tuple[FloatArray, BoolArray]:
         results = np.empty(self.n_environments), np.empty(self.n_environments, np.bool_)

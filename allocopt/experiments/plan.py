@@ -229,7 +229,7 @@ def _trace_digest(spec: SimulationSpec, inputs: SimulationInputs) -> str:
     if not len(jobs):
         raise BadFileError(f"{jobs.name} holds no jobs")
     if isinstance(machine, Cluster):
-        return digest([content_digest(jobs), machine_digest(machine), *how])
+        return digest([content_digest(jobs), machine_digest(machine), *how, repr(inputs.downtimes)])
     largest = int(jobs.processors.argmax())
     asked = int(jobs.processors[largest])
     if asked > machine.size:

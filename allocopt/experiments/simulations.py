@@ -22,7 +22,7 @@ from allocopt.files.faults import problem_faults_named
 from allocopt.kernels.ready import make_ready
 from allocopt.report.rows import SimulateRow
 from allocopt.simulator.described import Described
-from allocopt.simulator.engine import is_alone
+from allocopt.simulator.engine import is_built_in_only
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.explain import Explanation
 from allocopt.simulator.held_nodes import Allocator
@@ -142,7 +142,7 @@ class SimulationInputs:
         if spec.platform is None:
             site, executables = Site.of(spec), None if spec.profiles is None else read_profiles(Path(spec.profiles))
             remarks = (*site.machine_remarks, *site.remarks)
-            downtimes = () if spec.downtimes is None else read_downtimes(Path(spec.downtimes))
+            downtimes = () if spec.downtimes is None else read_downtimes(Path(spec.downtimes), set(site.node_names))
             return cls(
                 *(site.jobs, site.machine, executables),
                 remarks=remarks,
@@ -218,8 +218,8 @@ class PreparedSimulation:
         machine, policy, execution = self.inputs.machine, self.policy, self.execution
         if not isinstance(machine, Machine) and not isinstance(policy, Action):
             assert not isinstance(execution, Execution)
-            alone, changes_speed = is_alone(policy, execution, observer), execution is not None
-            make_ready(kernels_of(machine, policy, is_alone=alone, changes_speed=changes_speed))
+            built_in_only, changes_speed = is_built_in_only(policy, execution, observer), execution is not None
+            make_ready(kernels_of(machine, policy, is_built_in_only=built_in_only, changes_speed=changes_speed))
         started = time.perf_counter()
         return self.run(observer), time.perf_counter() - started
 
@@ -241,6 +241,13 @@ class PreparedSimulation:
         where: Any = machine
         schedule: Schedule = simulate(workload, where, self.policy, self.rules, self.seed, **how)
         return schedule
+
+    def remarks(self, schedule: Schedule) -> tuple[str, ...]:
+        """Return what is to be said of a schedule beside what was measured."""
+        last_s = float(schedule.end.max(initial=0.0))
+        late = sum(one.begin_s >= last_s for one in self.inputs.downtimes)
+        unused = (f"downtimes that begin after all jobs have ended, {last_s:g} s: {late}",) if late else ()
+        return (*schedule.remarks, *unused)
 
     def described(self, schedule: Schedule) -> Described:
         """Return what files say of the jobs of a schedule beside it."""

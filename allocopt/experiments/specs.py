@@ -71,7 +71,10 @@ class SettingFields(FileModel):
         "Offer nodes left out for these reasons, such as drained, or for all.", _NODES, min_length=1
     )
     downtimes: Text | None = _field(
-        "When named nodes take no jobs: .csv with nodes, begin_s, end_s, announced.", _NODES, is_file=True
+        "When named nodes take no jobs: .csv with nodes, begin_s, end_s (seconds after the first submission), "
+        "announced (yes or no).",
+        _NODES,
+        is_file=True,
     )
     platform: Text | None = _field(
         "Run jobs of tasks on this multicore machine: .toml, .json (IRMaSim's too) or .xml of Batsim; "
@@ -177,12 +180,21 @@ class SimulationSpec(SettingFields, Specification):
                 if kind == "processors":
                     raise FieldError(name, f"needs to know how the nodes are connected: give {makers}")
                 raise FieldError(name, f"is for processors of a pool: it does not go with {makers}")
-        if self.downtimes is not None and self.fat_tree is not None:
-            raise FieldError("downtimes", "names nodes, and those of fat_tree have no names: give topology or cluster")
+        if self.downtimes is not None:
+            self._check_downtimes()
         if self.strategy is not None and self.allocator is None:
             raise FieldError("strategy", "is that of an allocator, which is not given")
         if self.placement is not None and self.policy != "fcfs":
             raise FieldError("policy", "does not go with placement, which says when and where jobs start")
+
+    def _check_downtimes(self) -> None:
+        if self.fat_tree is not None or self.machine_kind == "processors":
+            raise FieldError(
+                "downtimes", "names nodes, and those of this machine have no names: give topology or cluster"
+            )
+        if self.strategy is not None:
+            fault = "is for solvers that choose whole nodes of one tree, which downtimes do not go with"
+            raise FieldError("strategy", fault)
 
 
 class SolveSpec(Specification):

@@ -1,4 +1,4 @@
-"""The window of a cluster: jobs whose nodes are chosen together, as a problem of the kind that suits them."""
+"""A window of a cluster, as a topology problem if its jobs get whole nodes, otherwise as a placement problem."""
 
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -18,10 +18,19 @@ WindowProblem = TopologyProblem | PlacementProblem
 WindowSolution = Allocation | Placements
 
 
-def have_whole_nodes(requests: Collection[ClusterRequest], idle: BoolArray, free: IntArray) -> bool:
-    """Whether jobs get whole nodes in fixed numbers, and all may have the same of the idle ones: a topology problem.
+def is_topology_window(requests: Collection[ClusterRequest], idle: BoolArray, free: IntArray) -> bool:
+    """Whether the jobs of a window make a topology problem.
 
-    Idle nodes are told by shape ``(nodes,)``, free amounts by node as in `Cluster.capacity`; there is a job at least.
+    They do if each gets a fixed number of whole nodes, and all may use the same idle nodes.
+
+    Parameters
+    ----------
+    requests
+        What each job asks for; at least one.
+    idle
+        Whether each node is idle, shape ``(nodes,)``.
+    free
+        Free amounts of each node, counted as in `Cluster.capacity`, shape ``(nodes, resources)``.
     """
     masks = next(iter(requests)).masks
     return len(masks) == 1 and all(
@@ -37,12 +46,12 @@ def window_problem(
     used: BoolArray,
     name: str,
     hop_cost: float = 1000.0,
-    placements: Mapping[str, SideConstraints] = MappingProxyType({}),
+    side_constraints: Mapping[str, SideConstraints] = MappingProxyType({}),
 ) -> WindowProblem:
-    """Return the problem of which nodes some jobs get.
+    """Return the problem of choosing nodes for the jobs of a window.
 
-    If the jobs get whole nodes (`have_whole_nodes`), this is a topology problem, whose optimum is proved sooner;
-    otherwise it is a placement problem.
+    It is a topology problem if the jobs allow it (`is_topology_window`), because its optimum is proved faster, and a
+    placement problem otherwise.
 
     Parameters
     ----------
@@ -51,15 +60,15 @@ def window_problem(
     requests
         What each job asks for, by id; at least one job.
     free
-        Free amounts by node, counted as in `Cluster.capacity`, shape ``(nodes, resources)``.
+        Free amounts of each node, counted as in `Cluster.capacity`, shape ``(nodes, resources)``.
     used
         Whether a job runs on each node, shape ``(nodes,)``.
     name
         Name of the problem.
     hop_cost
         Cost of one hop.
-    placements
-        In which groups the nodes of some jobs may lie, by id.
+    side_constraints
+        Rules for where the nodes of a job may lie, for the jobs that have some, by id.
 
     Raises
     ------
@@ -67,34 +76,36 @@ def window_problem(
         If the jobs and nodes do not make a valid problem.
     """
     idle = ~used & (free == cluster.capacity).all(axis=1)
-    if have_whole_nodes(requests.values(), idle, free):
+    if is_topology_window(requests.values(), idle, free):
         idle &= next(iter(requests.values())).masks[0]
-        jobs = tuple(Job(job, one.least_nodes, placements.get(job)) for job, one in requests.items())
+        jobs = tuple(Job(job, one.least_nodes, side_constraints.get(job)) for job, one in requests.items())
         return TopologyProblem(cluster.topology.tree, np.flatnonzero(idle), jobs, hop_cost, name)
     placed = {
-        job: _placed(one, placements[job], cluster.topology.tree, f"job {job}") if job in placements else one
+        job: _restricted(one, side_constraints[job], cluster.topology.tree, f"job {job}")
+        if job in side_constraints
+        else one
         for job, one in requests.items()
     }
     return PlacementProblem.of(cluster, placed, free, used, hop_cost, name)
 
 
-def _placed(request: ClusterRequest, placement: SideConstraints, topology: Topology, place: str) -> ClusterRequest:
-    """Return a request that also keeps the rules of a placement."""
-    # Whether the size of segments divides the number of nodes is for the problem to check: a job may get more or fewer.
-    placement.check(place, topology, 0)
-    if placement.prefer is not None:
-        fault = "is for jobs of whole nodes, any of which all jobs of the window may have"
+def _restricted(request: ClusterRequest, rules: SideConstraints, topology: Topology, place: str) -> ClusterRequest:
+    """Return a request restricted by side constraints; ``place`` names the job in errors."""
+    # 0 nodes: the number is not fixed yet, so the problem checks later whether segments divide it.
+    rules.check(place, topology, 0)
+    if rules.prefer is not None:
+        fault = "needs a window in which every job gets whole nodes and all may use the same nodes"
         raise InvalidProblemError(f"{place}.prefer", fault)
     most_groups = list(request.most_groups)
-    if placement.within is not None:
-        most_groups[level_index(topology, placement.within)] = 1
-    segments = segment_sizes(placement.segments, topology) if placement.segments else request.segments
-    masks = request.masks & placement.allowed(topology, np.arange(topology.size))
+    if rules.within is not None:
+        most_groups[level_index(topology, rules.within)] = 1
+    segments = segment_sizes(rules.segments, topology) if rules.segments else request.segments
+    masks = request.masks & rules.allowed(topology, np.arange(topology.size))
     return request._replace(masks=masks, most_groups=tuple(most_groups), segments=segments)
 
 
 def window_solution(problem: WindowProblem, placed: Sequence[Mapping[int, int]]) -> WindowSolution:
-    """Return the solution in which each job of a window, in their order, has so many tasks by node."""
+    """Return a solution of a window, given the number of tasks by node of each job, in the order of its jobs."""
     if isinstance(problem, TopologyProblem):
         return Allocation(tuple(np.array(sorted(one), dtype=np.int64) for one in placed))
     return Placements(tuple(tuple(NodeTasks(*pair) for pair in one.items()) for one in placed))

@@ -1,4 +1,4 @@
-"""A simulation: it goes from one scheduling point to the next, and does what the scheduler decides there."""
+"""A simulation goes from one scheduling point to the next, and carries out the decisions of the scheduler there."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -23,34 +23,36 @@ from allocopt.simulator.state import ENDED, EVENTS, NOBODY, RUNNING, STARTED, li
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 
-_MOST_REQUEUED = 10_000  # times that a job may be requeued, so that a scheduler that only does that comes to an end
+_MOST_REQUEUED = (
+    10_000  # requeues of one job, at most; otherwise a scheduler that requeues it again and again never ends
+)
 
-# Passes in a row without a start or an end after which a scheduler that leaves jobs waiting counts as stuck: if no
-# event is to come, if no job runs, and in any case. The last also limits changes of speed between starts and ends.
-_PATIENCE, _IDLE_PATIENCE, _LONG_PATIENCE = 10_000, 100_000, 1_000_000
+# A pass is stalled if jobs wait and none starts or ends. After so many stalled passes in a row a simulation ends with
+# an error: if no event is left; if no job runs; in any case. The last also limits changes of speed in a row.
+_MAX_STALLED_NO_EVENT, _MAX_STALLED_IDLE, _MAX_STALLED = 10_000, 100_000, 1_000_000
 
 
 @runtime_checkable
 class _StagedModel(ExecutionModel, Protocol):
-    """An execution model under which speeds also change between events; the scheduler is called then, too."""
+    """An execution model that also changes speeds between events; the scheduler is called at these changes, too."""
 
     def next_change(self) -> float:
-        """Return when speeds change next after the last call of `speeds`, in seconds; infinite if an event is first."""
+        """Return the next time, in seconds, at which speeds change if no event comes first, or infinity."""
 
 
 Observer = Callable[["Simulation"], None]
 """Called after every scheduling pass; must not change the simulation."""
 
 
-def is_alone(scheduler: AnyScheduler, execution: ExecutionModel | None, observer: Observer | None) -> bool:
-    """Whether only a built-in scheduler, and maybe an allocator, takes part in a simulation."""
+def is_built_in_only(scheduler: AnyScheduler, execution: ExecutionModel | None, observer: Observer | None) -> bool:
+    """Whether a built-in scheduler runs without an execution model or an observer; an allocator may take part."""
     return isinstance(scheduler, ListScheduler) and execution is None and observer is None
 
 
 class Simulation:
-    """A simulation, at first before its first event; see `simulate` for its arguments.
+    """A simulation, which starts before its first event; see `simulate` for the arguments.
 
-    ``is_watched`` says whether somebody looks at the running jobs besides the scheduler.
+    ``is_watched`` states whether others than the scheduler, such as an observer, read the running jobs.
     """
 
     def __init__(
@@ -80,11 +82,11 @@ class Simulation:
         self.view = View(workload, self.room, execution)
         self._scheduler, self._execution, self._ids = scheduler, execution, workload.ids
         self._staged = execution if isinstance(execution, _StagedModel) else None
-        self._still_passes = self._still_changes = self._n_queued = 0
+        self._stalled_passes = self._stalled_changes = self._n_queued = 0
 
     def run(self, observer: Observer | None = None) -> None:
-        """Simulate until nothing is left to happen; the observer is called after every pass."""
-        if is_alone(self._scheduler, self._execution, observer) and self.room.runs_alone:
+        """Simulate until no event is left; the observer is called after every pass."""
+        if is_built_in_only(self._scheduler, self._execution, observer) and self.room.can_run_to_end:
             self.room.run()
             return
         while self.advance():
@@ -93,7 +95,7 @@ class Simulation:
                 observer(self)
 
     def advance(self) -> bool:
-        """Go to the next scheduling point; return False when nothing is left to happen."""
+        """Go to the next scheduling point; return False if no event is left."""
         clock, now, until = self.state.clock, self.view.now, np.inf
         if self._staged is not None and clock["n_running"][0]:
             name = name_of(self._staged)
@@ -102,8 +104,8 @@ class Simulation:
             if not until > now:
                 raise SchedulerError(f"{name} changes speeds at {until:g} s, which is not after {now:g} s")
             happened = clock["n_started"][0] or clock["n_ended"][0]
-            self._still_changes = 0 if happened else self._still_changes + 1
-            if self._still_changes > _LONG_PATIENCE:
+            self._stalled_changes = 0 if happened else self._stalled_changes + 1
+            if self._stalled_changes > _MAX_STALLED:
                 raise SchedulerError(self._never_ends())
         if self.room.advance(until) != HAPPENED:
             if until == np.inf:
@@ -113,64 +115,67 @@ class Simulation:
         return True
 
     def decide(self) -> None:
-        """Do what the scheduler decides; raise `SchedulerError` if it raises, or a decision cannot be carried out."""
+        """Run one pass and carry out its decisions.
+
+        Raises `SchedulerError` if the scheduler raises, or a decision cannot be carried out.
+        """
         if isinstance(self._scheduler, ListScheduler):
             self.room.schedule()
         else:
-            self._ask(self._scheduler)
+            self._run_scheduler(self._scheduler)
         self._settle()
         self._check_patience()
 
-    def _ask(self, scheduler: Scheduler) -> None:
+    def _run_scheduler(self, scheduler: Scheduler) -> None:
         name = name_of(scheduler)
         with Blame(name, self.view.now):
             for decision in scheduler.schedule(self.view):
-                # Each decision is carried out before the next is asked for: a scheduler that yields sees its effect.
+                # Each decision is carried out before the next is requested: a scheduler that yields sees its effect.
                 try:
-                    self._take(name, decision)
+                    self._carry_out(name, decision)
                 except InvalidSolutionError as error:
                     raise SchedulerError(f"{name} at time {self.view.now:g} s: {error}") from None
 
     def _check_patience(self) -> None:
-        """Raise `SchedulerError` if passes go on for ever without a start or an end."""
+        """Raise `SchedulerError` after too many stalled passes in a row."""
         clock = self.state.clock
         n_queued, n_running = int(clock["n_queued"][0]), int(clock["n_running"][0])
         if clock["n_started"][0] or clock["n_ended"][0] or not n_queued:
-            self._still_passes = 0
+            self._stalled_passes = 0
         elif n_queued == self._n_queued:
-            # A pass after which the queue is only longer is not counted; nor does it end the row.
-            self._still_passes += 1
+            # A pass before which jobs have joined the queue is not counted, but does not end the row either.
+            self._stalled_passes += 1
         self._n_queued = n_queued
-        if self._still_passes > _PATIENCE:
+        if self._stalled_passes > _MAX_STALLED_NO_EVENT:
             next_event = self.state.jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
             nothing_comes = next_event == np.inf and clock["next_submission"][0] == self.state.jobs.size
             if nothing_comes and n_running and self._staged is None:
                 raise SchedulerError(self._never_ends())
             if isinstance(self._scheduler, ListScheduler):
                 return
-            if nothing_comes or self._still_passes > (_LONG_PATIENCE if n_running else _IDLE_PATIENCE):
-                raise SchedulerError(f"{name_of(self._scheduler)} waits for nothing: {self._stalled()}")
+            if nothing_comes or self._stalled_passes > (_MAX_STALLED if n_running else _MAX_STALLED_IDLE):
+                raise SchedulerError(f"{name_of(self._scheduler)} starts no more jobs: {self._stalled()}")
 
-    def _take(self, name: str, decision: Decision) -> None:
+    def _carry_out(self, name: str, decision: Decision) -> None:
         if isinstance(decision, Start):
-            job = self._number(name, decision.job)
+            job = self._job_number(name, decision.job)
             if not self.room.start(job, decision.nodes, decision.tasks):
                 raise InvalidSolutionError(self._start_fault(job))
         elif isinstance(decision, Reserve):
-            job = self._number(name, decision.job)
+            job = self._job_number(name, decision.job)
             if not waits(self.state, job):
                 raise SchedulerError(f"{name} reserves a time for job {self._ids[job]}, which does not wait")
             self._wake_at(name, decision.time)
             self.state.jobs["reserved"][job] = decision.time
         elif isinstance(decision, Requeue):
-            self._requeue(name, self._number(name, decision.job))
+            self._requeue(name, self._job_number(name, decision.job))
         elif isinstance(decision, Wait):
             self._wake_at(name, decision.until)
         elif isinstance(decision, PlaceGuest | SetQuota):
-            self._share(name, decision)
+            self._carry_out_sharing(name, decision)
         else:
-            told = f"{decision!r}, which is no decision: Start, Reserve, Wait, Requeue, PlaceGuest or SetQuota"
-            raise SchedulerError(f"{name} returned {told}")
+            fault = f"{decision!r}, which is not a decision (Start, Reserve, Wait, Requeue, PlaceGuest or SetQuota)"
+            raise SchedulerError(f"{name} returned {fault}")
 
     def _requeue(self, name: str, job: int) -> None:
         record: Any = self.state.jobs[job]
@@ -180,14 +185,14 @@ class Simulation:
             raise SchedulerError(f"{name} requeues job {self._ids[job]} more than {_MOST_REQUEUED:,} times")
         self.room.requeue(job)
 
-    def _share(self, name: str, decision: PlaceGuest | SetQuota) -> None:
+    def _carry_out_sharing(self, name: str, decision: PlaceGuest | SetQuota) -> None:
         guests = self.room.guests
         if guests is None or self._execution is None:
-            raise SchedulerError(f"{name} shares units: that needs a pool, and an execution model for it")
-        host = self._number(name, decision.host)
+            raise SchedulerError(f"{name} shares units, which needs a pool and an execution model")
+        host = self._job_number(name, decision.host)
         if isinstance(decision, SetQuota):
             guests.set_quota(host, decision.percent)
-        elif not guests.start(job := self._number(name, decision.job), host, decision.percent):
+        elif not guests.start(job := self._job_number(name, decision.job), host, decision.percent):
             raise InvalidSolutionError(self._start_fault(job))
 
     def _wake_at(self, name: str, time: float) -> None:
@@ -196,7 +201,7 @@ class Simulation:
         wake = self.state.clock["wake"]
         wake[0] = min(wake[0], time)
 
-    def _number(self, name: str, job: int) -> int:
+    def _job_number(self, name: str, job: int) -> int:
         number = operator.index(job)
         if not 0 <= number < len(self._ids):
             raise SchedulerError(f"{name} names job number {job}, there are {len(self._ids)} jobs, numbered from 0")
@@ -205,13 +210,13 @@ class Simulation:
     def _start_fault(self, job: int) -> str:
         start, who = self.state.jobs["start"][job], f"job {self._ids[job]}"
         if waits(self.state, job):
-            return f"{who} is started, it {self.view.wants(job)}"
+            return f"{who} cannot start: it {self.view.wants(job)}"
         if np.isnan(start):
             return f"{who} is started before it is submitted"
         return f"{who} is started twice, first at {start:g} s"
 
     def _settle(self) -> None:
-        """Give nodes to the jobs that have just started without any, and change speeds."""
+        """Give nodes to jobs that have just started without nodes, and change speeds."""
         self.room.settle()
         if self._execution is None:
             return
@@ -221,25 +226,27 @@ class Simulation:
         with Blame(name, self.view.now):
             placed = self.room if self.room.tracks_nodes else None
             change = Change(self.view.now, started, ended, running, placed, self.view.guests)
-            speeds = [(self._number(name, job), float(speed)) for job, speed in self._execution.speeds(change)]
+            speeds = [(self._job_number(name, job), float(speed)) for job, speed in self._execution.speeds(change)]
         for job, speed in speeds:
             if not 0 <= speed < np.inf or job not in running:
-                raise SchedulerError(f"{name} gives job {self._ids[job]} speed {speed}, must be a running job's, >= 0")
+                raise SchedulerError(
+                    f"{name} gives job {self._ids[job]} speed {speed}; the job must run, its speed be finite and >= 0"
+                )
             self.room.change_speed(job, speed)
 
     def schedule(self) -> Schedule:
-        """Return the schedule at the end; raise `SchedulerError` if a job never ends, or is left waiting."""
+        """Return the schedule of a simulation that is over; raise `SchedulerError` if a job still runs or waits."""
         jobs = self.state.jobs
         if self.state.clock["n_running"][0]:
             raise SchedulerError(self._never_ends())
         if self.state.clock["n_queued"][0]:
             raise SchedulerError(f"{name_of(self._scheduler)} leaves jobs waiting for ever: {self._stalled()}")
         start, end = jobs["start"].copy(), jobs["end"].copy()
-        # A job that was requeued joined the queue before.
-        before = jobs["preceding"]
-        waited = before != NOBODY
+        # Computed here because a requeued job has joined the queue several times, and the first time counts.
+        preceding = jobs["preceding"]
+        depends = preceding != NOBODY
         release = jobs["submit"].copy()
-        release[waited] = np.maximum(release[waited], end[before[waited]] + jobs["think"][waited])
+        release[depends] = np.maximum(release[depends], end[preceding[depends]] + jobs["think"][depends])
         schedule = self.room.result(self.workload, release, start, end)
         if not jobs["requeues"].any():
             return schedule

@@ -63,11 +63,7 @@ class Explanation:
             reserved, estimate = seconds(view.reserved[job]), seconds(view.estimate[job])
             return f"has a reservation for {reserved}, the first time that leaves {view.asks(job)} for {estimate}"
         if head == job and not view.fits(job):
-            (shadow, _), running = view.shadow(job), view.running
-            ends = running[np.maximum(view.expected_end[running], view.now) <= shadow]
-            shown = ", ".join(view.name_of(other) for other in ends[-5:]) + (" and others" if len(ends) > 5 else "")
-            when = f"fits at {seconds(shadow)} by the estimates, after {shown}"
-            return f"first in the queue{of_part}, {view.wants(job)}; {when}"
+            return f"first in the queue{of_part}, {view.wants(job)}; {_when_it_fits(view, job)}"
         if head == job:
             where = f"first in the queue{of_part}"
         elif scheduler.backfill is Backfill.NONE:
@@ -82,6 +78,16 @@ class Explanation:
                     when = f"when {_head_in_words(view, other)} is to start with {view.in_words(spare)} to spare"
                     return f"{where}, would fit, but {until}, {when}"
         return f"{where}, would fit, but not beside what jobs before it are to get"
+
+
+def _when_it_fits(view: View, job: int) -> str:
+    """Say when a job that has no room now fits by the estimates."""
+    (shadow, _), running = view.shadow(job), view.running
+    if shadow == np.inf:
+        return "by what is known now, it never fits"
+    ends = running[np.maximum(view.expected_end[running], view.now) <= shadow]
+    shown = ", ".join(view.name_of(other) for other in ends[-5:]) + (" and others" if len(ends) > 5 else "")
+    return f"fits at {seconds(shadow)} by the estimates{f', after {shown}' if shown else ''}"
 
 
 def _heads(view: View) -> Iterator[int]:

@@ -102,19 +102,19 @@ class Pool:
         return self.placement is not None
 
     @property
-    def runs_alone(self) -> bool:
+    def can_run_to_end(self) -> bool:
         """Whether `run` can simulate a built-in scheduler to the end: without an allocator."""
         return self.placement is None
 
     @staticmethod
     def kernels(
-        platform: Platform, scheduler: AnyScheduler, *, is_alone: bool, changes_speed: bool
+        platform: Platform, scheduler: AnyScheduler, *, is_built_in_only: bool, changes_speed: bool
     ) -> tuple[Callable[..., Any], ...]:
         """Return what a simulation calls; see `allocopt.simulator.rooms.kernels_of`."""
         to_the_end, one_pass = run, list_pass
         if isinstance(scheduler, ListScheduler):
             to_the_end, one_pass = BUILT_IN.get(scheduler.backfill, (run, list_pass))
-            if is_alone and not platform.has_nodes:
+            if is_built_in_only and not platform.has_nodes:
                 return (to_the_end,)
         steps = (advance, change_speed) if changes_speed else (advance,)
         if isinstance(scheduler, ListScheduler):

@@ -67,8 +67,8 @@ class Room(Protocol):
         """Return the machine as a pool; see `View.as_pool`."""
 
     @property
-    def runs_alone(self) -> bool:
-        """Whether `run` can simulate a built-in scheduler to the end."""
+    def can_run_to_end(self) -> bool:
+        """Whether `run` can simulate a built-in scheduler to the end in one kernel call or a few."""
 
     def run(self) -> None:
         """Simulate the built-in scheduler until nothing is left to happen."""

@@ -26,14 +26,14 @@ _KINDS: Mapping[type, type[Pool | SharedNodes]] = {Platform: Pool, Cluster: Shar
 
 
 def kernels_of(
-    machine: Machine, scheduler: AnyScheduler, *, is_alone: bool, changes_speed: bool = False
+    machine: Machine, scheduler: AnyScheduler, *, is_built_in_only: bool, changes_speed: bool = False
 ) -> tuple[Callable[..., Any], ...]:
     """Return the kernels that a simulation calls: one that runs to the end, or those of single scheduling points.
 
-    ``is_alone`` is what `allocopt.simulator.engine.is_alone` returns; ``changes_speed`` says whether there is an
-    execution model.
+    ``is_built_in_only`` is the result of `allocopt.simulator.engine.is_built_in_only`; ``changes_speed`` states whether
+    there is an execution model.
     """
-    how = {"is_alone": is_alone, "changes_speed": changes_speed}
+    how = {"is_built_in_only": is_built_in_only, "changes_speed": changes_speed}
     return _kind_of(machine).kernels(_sized(machine), scheduler, **how)
 
 

@@ -1,15 +1,15 @@
 """`simulate`: one call for every scheduler on every workload and machine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol, cast, overload, runtime_checkable
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.cluster import Cluster
-from allocopt.cluster.downtime import Downtime
+from allocopt.cluster.downtime import Downtime, checked_downtimes
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
 from allocopt.kernels.ready import make_ready
-from allocopt.simulator.engine import Observer, Simulation, is_alone
+from allocopt.simulator.engine import Observer, Simulation, is_built_in_only
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.held_nodes import Allocator
 from allocopt.simulator.multicore.policies import ACTION_NAMES, Action
@@ -68,7 +68,7 @@ def simulate(
     allocator: AllocationRule | BySolver | str | None = None,
     execution: ExecutionModel | None = None,
     observer: Observer | None = None,
-    downtimes: Sequence[Downtime] = (),
+    downtimes: Iterable[Downtime] = (),
 ) -> ClusterSchedule: ...
 @overload
 def simulate(
@@ -90,7 +90,7 @@ def simulate(
     allocator: Allocator | AllocationRule | BySolver | str | None = None,
     execution: "ExecutionModel | Execution | None" = None,
     observer: Observer | None = None,
-    downtimes: Sequence[Downtime] = (),
+    downtimes: Iterable[Downtime] = (),
 ) -> Schedule:
     """Simulate a workload on a machine.
 
@@ -138,7 +138,7 @@ def simulate(
         If the policy does not exist, or what is asked for does not go together.
     """
     if not isinstance(workload, Workload):
-        if (rules, demands, allocator, observer, *downtimes) != (None, None, None, None):
+        if (rules, demands, allocator, observer, *checked_downtimes(downtimes)) != (None, None, None, None):
             raise UsageError(
                 "rules, demands, an allocator, an observer and downtimes do not go with a multicore machine"
             )
@@ -149,11 +149,12 @@ def simulate(
         raise UsageError(f"the observer is {observer!r}, must be a function of the simulation")
     if not isinstance(execution, ExecutionModel | None):
         raise UsageError(f"the execution model is {execution!r}, must have a method `speeds`")
+    downtimes = checked_downtimes(downtimes)
     chosen = as_scheduler(scheduler)
     if isinstance(chosen, WithExecution):
         if isinstance(platform, Cluster) or (isinstance(platform, Platform) and platform.has_nodes):
             raise UsageError(
-                f"policy {name_of(chosen)!r} lets jobs share the cores of a pool, which is known of no node"
+                f"policy {name_of(chosen)!r} lets jobs share cores, which needs a pool; this machine has nodes"
             )
         execution, rules = execution or chosen.execution(workload), rules or Rules(kill_at_limit=False)
     # A `Machine` of cores is refused there.
@@ -166,8 +167,8 @@ def simulate(
         is_watched=observer is not None,
         downtimes=downtimes,
     )
-    alone, changes_speed = is_alone(chosen, execution, observer), execution is not None
-    make_ready(kernels_of(machine, chosen, is_alone=alone, changes_speed=changes_speed))
+    built_in_only, changes_speed = is_built_in_only(chosen, execution, observer), execution is not None
+    make_ready(kernels_of(machine, chosen, is_built_in_only=built_in_only, changes_speed=changes_speed))
     simulation.run(observer)
     schedule = simulation.schedule()
     return execution.measured(schedule) if isinstance(execution, _MeasuringModel) else schedule

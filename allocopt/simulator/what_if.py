@@ -13,7 +13,7 @@ from allocopt.errors import UsageError
 from allocopt.kernels.ready import make_ready
 from allocopt.problems.base import Strategy
 from allocopt.simulator.described import Described
-from allocopt.simulator.engine import is_alone
+from allocopt.simulator.engine import is_built_in_only
 from allocopt.simulator.execution import HopSlowdown
 from allocopt.simulator.held_nodes import DepthFirst
 from allocopt.simulator.metrics import Metrics, measure
@@ -106,8 +106,8 @@ class WhatIf:
             machine = Platform.whole_nodes(self.machine)
         for name, scheduler, chosen, places in runs:
             # Compiling does not count as time of the simulation.
-            alone = is_alone(chosen, slows, None)
-            make_ready(kernels_of(machine, chosen, is_alone=alone, changes_speed=slows is not None))
+            built_in_only = is_built_in_only(chosen, slows, None)
+            make_ready(kernels_of(machine, chosen, is_built_in_only=built_in_only, changes_speed=slows is not None))
             started = time.perf_counter()
             how: Any = (self.workload, machine, chosen, self.rules, self.seed)
             schedule: Schedule = simulate(*how, allocator=places, execution=slows)
@@ -124,7 +124,9 @@ class WhatIf:
         time_limit, iterations = self.limits.seconds, self.limits.iterations
         shares_nodes = isinstance(self.machine, Cluster)
         if scheduler != "window" and isinstance(as_scheduler(scheduler), WithExecution):
-            raise UsageError(f"scheduler {scheduler!r} lets jobs share the cores of a pool, which is known of no node")
+            raise UsageError(
+                f"scheduler {scheduler!r} lets jobs share cores, which needs a pool; this machine has nodes"
+            )
         if scheduler == "window":
             named = _RULES_AS_SOLVERS if shares_nodes else {FIRST: "sequential"}
             solver: str | Solver = named.get(allocator, allocator)

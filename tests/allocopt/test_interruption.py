@@ -12,12 +12,23 @@ from support import tiny_kernels
 from support.tiny_kernels import Split
 
 from allocopt.files.models import FileModel, validated
-from allocopt.interruption import interruption_held, termination_interrupts
+from allocopt.interruption import LARGEST_SLICE, interruption_held, run_in_slices, termination_interrupts
 from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import Kernel
 from allocopt.kernels.ready import make_ready
 
 BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+
+
+def test_slices_of_a_kernel_that_often_stops_early_do_not_outgrow_its_numbers() -> None:
+    sizes: list[int] = []
+
+    def step(size: int) -> int:
+        sizes.append(size)
+        return size if len(sizes) < 100 else 0
+
+    run_in_slices(step, 1)
+    assert max(sizes) == LARGEST_SLICE
 
 
 @BOTH

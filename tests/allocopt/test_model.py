@@ -1,5 +1,7 @@
 """The builder of windows: the problem that its jobs make, and the nodes of each job."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -138,7 +140,7 @@ def test_whole_nodes_of_a_cluster_are_a_window_of_whole_nodes() -> None:
 def test_what_a_machine_cannot_give_is_refused() -> None:
     with pytest.raises(UsageError, match="need a cluster"):
         Model(FatTree(1, 1, 2)).add_job(tasks=2)
-    with pytest.raises(UsageError, match="asks for nodes, tasks or both"):
+    with pytest.raises(UsageError, match="must ask for nodes, tasks or both"):
         Model(FatTree(1, 1, 2)).add_job()
     model = Model(cluster(), fragmentation_weight=1.0)
     model.add_job(request=Request(2))
@@ -146,5 +148,52 @@ def test_what_a_machine_cannot_give_is_refused() -> None:
         model.problem()
     model = Model(cluster())
     model.add_job(tasks=2, prefer=Preference("leaf", 10.0))
-    with pytest.raises(InvalidProblemError, match=r"job 1\.prefer: is for jobs of whole nodes"):
+    with pytest.raises(InvalidProblemError, match=r"job 1\.prefer: needs a window in which every job gets whole nodes"):
         model.problem()
+
+
+CLUSTER = Cluster.of([ClusterNode(f"n{number}", 4, memory_mib=100, gpus={"": 2}) for number in range(4)], None, [])
+
+
+@pytest.mark.parametrize(
+    ("asked", "fault"),
+    [
+        ({"nodes": 2, "cores": 4.0}, "cores, gpus and memory_mib are of tasks"),
+        ({"nodes": 2, "memory_mib": 5}, "cores, gpus and memory_mib are of tasks"),
+        ({"nodes": 2, "request": Request(2)}, "nodes does not go with it"),
+        ({"gpus": 1.0, "request": Request(2)}, "gpus does not go with it"),
+        ({"tasks": 2.5}, "tasks is 2.5, must be a whole number"),
+        ({"nodes": "2"}, "nodes is '2', must be a whole number"),
+    ],
+)
+def test_what_a_job_cannot_ask_for_together_is_refused(asked: dict[str, Any], fault: str) -> None:
+    with pytest.raises(UsageError, match=fault):
+        Model(CLUSTER).add_job(**asked)
+
+
+@pytest.mark.parametrize(
+    ("machine", "fields", "fault"),
+    [
+        (FatTree(2, 2, 2), {"free": np.ones((8, 1))}, "give idle_nodes"),
+        (CLUSTER, {"free": np.ones((1, 1))}, r"free: has shape \(1, 1\)"),
+        (CLUSTER, {"idle_nodes": [0, 99]}, "node 99 is outside 0..3"),
+        (4, {}, "the machine is 4"),
+    ],
+)
+def test_what_does_not_go_with_the_machine_of_a_model_is_refused(
+    machine: Any, fields: dict[str, Any], fault: str
+) -> None:
+    def pose() -> None:
+        model = Model(machine, **fields)
+        model.add_job(1)
+        model.problem()
+
+    with pytest.raises((UsageError, InvalidProblemError), match=fault):
+        pose()
+
+
+def test_an_unknown_strategy_is_refused() -> None:
+    model = Model(FatTree(2, 2, 2))
+    model.add_job(1)
+    with pytest.raises(UsageError, match="strategy is 'zigzag', must be one of scas, dcas, free"):
+        model.problem("zigzag")

@@ -199,7 +199,7 @@ def _begin(episode: Episode) -> None:
     _await_job(episode.state, episode.tally[0])
 
 
-_step_all = helper()(LAYOUT.stepping(_act, _begin))
+_step_all = helper()(LAYOUT.step_function(_act, _begin))
 
 
 MEANINGS = {
@@ -215,7 +215,9 @@ MEANINGS = {
 """Numbers that describe a slot, in their order."""
 
 
-@kernel(void(LAYOUT.batch, int64[::1], int64[::1], float64[::1], boolean[::1], float32[:, :, ::1], boolean[:, ::1]))
+@kernel(
+    void(LAYOUT.batch_type, int64[::1], int64[::1], float64[::1], boolean[::1], float32[:, :, ::1], boolean[:, ::1])
+)
 def _step_and_describe_all(
     batch: Batch,
     actions: IntArray,

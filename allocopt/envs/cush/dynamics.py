@@ -20,7 +20,7 @@ from allocopt.envs.side_by_side import (
     OwnByJob,
     Shared,
     Simulation,
-    cleared,
+    clear_tally,
     rewind,
 )
 from allocopt.errors import UsageError
@@ -295,10 +295,10 @@ def _first_slot(episode: Episode, values: FloatArray, backfill: int) -> int:
     return best
 
 
-@kernel(void(LAYOUT.batch, int64, int64, float64[:, ::1], int64[::1], int64))
+@kernel(void(LAYOUT.batch_type, int64, int64, float64[:, ::1], int64[::1], int64))
 def follow_list(batch: Batch, e: int, jobset: int, values: FloatArray, policies: IntArray, backfill: int) -> None:
     """Run an episode by a list; see `Episodes.follow_list`."""
-    cleared(batch, e, jobset)
+    clear_tally(batch, e, jobset)
     episode = episode_of(batch, e)
     _begin(episode)
     state = episode.state

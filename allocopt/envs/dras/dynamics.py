@@ -411,7 +411,7 @@ def _mark_legal(episode: Episode, legal: BoolArray) -> None:
         legal[window] = episode.instance[0].n_slots > 0 and episode.state.clock[0].n_running > 0
 
 
-@kernel(void(LAYOUT.episode, float32[:, ::1]))
+@kernel(void(LAYOUT.episode_type, float32[:, ::1]))
 def _describe_slots(episode: Episode, observation: Float32Array) -> None:
     # The features of every slot; 0 where nobody stands in it.
     state, instance = episode.state, episode.instance[0]
@@ -466,7 +466,7 @@ def _describe_slots(episode: Episode, observation: Float32Array) -> None:
         row[20] = log_load
 
 
-@kernel(void(LAYOUT.episode, float32[:, ::1]))
+@kernel(void(LAYOUT.episode_type, float32[:, ::1]))
 def _describe_state(episode: Episode, observation: Float32Array) -> None:
     # The paper's state, shape ``(2 W + N, 2)`` for a machine of N nodes; see `TwoLevel.about`.
     state = episode.state

@@ -20,7 +20,7 @@ from allocopt.errors import UsageError
 from allocopt.problems.placement.problem import PlacementJob, PlacementProblem
 from allocopt.problems.topology import Job, TopologyProblem
 from allocopt.problems.topology.generate import checked_hop_cost
-from allocopt.problems.windows import have_whole_nodes
+from allocopt.problems.windows import is_topology_window
 
 DEFAULT_TREE = FatTreeOptions()
 # Cores of jobs on one node, and nodes with cores on each of those on several, with their shares: a week of UB-HPC.
@@ -113,7 +113,7 @@ def snapshot(
     in_use: BoolArray = np.any(free < cluster.capacity, axis=1)
     if not (free > 0).any():
         raise UsageError("no node is idle")
-    if fitting and have_whole_nodes(fitting.values(), ~in_use, free):
+    if fitting and is_topology_window(fitting.values(), ~in_use, free):
         idle = np.flatnonzero(~in_use & next(iter(fitting.values())).masks[0])
         taken = _taken(fitting, components, len(idle))
         if not taken:

@@ -5,22 +5,22 @@ from numba import boolean, float64, int64, void
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.kernels.events import HAPPENED, advance, change_machine, next_change, start_job
+from allocopt.simulator.kernels.events import HAPPENED, advance, change_machine, next_machine_change, start_job
 from allocopt.simulator.kernels.in_order import (
     EASY,
     NO_ROOM,
     OVER,
     ROOM,
-    has_to_stop,
     is_blocked,
+    leave_waiting,
     look_for_room,
+    must_pause,
     next_job,
-    pass_over,
     reserve_room,
     start_in_order,
-    start_there,
+    start_in_room,
 )
-from allocopt.simulator.kernels.look_ahead import begin_ahead, end_ahead, fits_ahead, next_opening, shadow_time
+from allocopt.simulator.kernels.look_ahead import begin_ahead, fits_ahead, next_downtime_end, release_ahead, shadow_time
 from allocopt.simulator.kernels.queue import (
     dequeue,
     end_of_queue,
@@ -57,10 +57,10 @@ def _begin_ahead(state: State, job: int) -> None:
         state.units[EXTRA, resource] = state.units[FREE, resource]
 
 
-@end_ahead.answer(State)
+@release_ahead.answer(State)
 @inlined
-def _end_ahead(state: State, running: int, job: int) -> None:
-    """Add what a running job holds to what is spare."""
+def _release_ahead(state: State, running: int, job: int) -> None:
+    """Add what a running job holds to the spare units."""
     for resource in range(state.units.shape[1]):
         state.units[EXTRA, resource] += state.request[running, resource]
 
@@ -72,10 +72,10 @@ def _fits_ahead(state: State, job: int, time: float) -> bool:
     return fits(state, job, EXTRA)
 
 
-@next_change.answer(State)
+@next_machine_change.answer(State)
 @inlined
-def _next_change(state: State) -> float:
-    """Return infinity: a pool stays as it is."""
+def _next_machine_change(state: State) -> float:
+    """Return infinity: a pool has no downtimes."""
     return np.inf
 
 
@@ -85,10 +85,10 @@ def _change_machine(state: State) -> None:
     """Do nothing."""
 
 
-@next_opening.answer(State)
+@next_downtime_end.answer(State)
 @inlined
-def _next_opening(state: State, time: float) -> float:
-    """Return infinity: units come free by ends of jobs alone."""
+def _next_downtime_end(state: State, time: float) -> float:
+    """Return infinity: only ends of jobs free units."""
     return np.inf
 
 
@@ -178,10 +178,10 @@ def _next_job(state: State) -> int:
     return queued(state, clock.looked_at) if clock.looked_at < clock.n_queued + clock.n_gone else NOBODY
 
 
-@has_to_stop.answer(State)
+@must_pause.answer(State)
 @inlined
-def _has_to_stop(state: State) -> bool:
-    """Whether a start has changed the order: to put many jobs in order takes long."""
+def _must_pause(state: State) -> bool:
+    """Whether a start has changed the order of the queue: sorting many jobs takes long."""
     return bool(state.clock[0].unfinished)
 
 
@@ -192,9 +192,9 @@ def _look_for_room(state: State, job: int) -> int:
     return ROOM if state.clock[0].is_blocked or fits(state, job, FREE) else NO_ROOM
 
 
-@start_there.answer(State)
+@start_in_room.answer(State)
 @inlined
-def _start_there(state: State, job: int) -> None:
+def _start_in_room(state: State, job: int) -> None:
     """Start the head, or a job behind it, which takes what is spare if it outlasts the shadow time."""
     clock, rules = state.clock[0], state.rules[0]
     order, at = rules.order, 0
@@ -224,9 +224,9 @@ def _reserve_room(state: State, job: int) -> None:
         find_shadow(state, job)
 
 
-@pass_over.answer(State)
+@leave_waiting.answer(State)
 @inlined
-def _pass_over(state: State, job: int) -> None:
+def _leave_waiting(state: State, job: int) -> None:
     """Go on with the jobs behind the head."""
     _look_behind_head(state)
 

@@ -1,7 +1,9 @@
-"""Events: jobs are submitted, start, change their speed and end.
+"""Events of a simulation: jobs are submitted, start, change speed, end, and are requeued.
 
-The next event heads a binary heap. A state is any named tuple that has the arrays of `Events`. What a job holds while
-it runs, and how the waiting jobs are kept, are questions that each kind of state answers.
+A binary heap holds the next events: the ends of running jobs, and the releases of jobs whose preceding job has ended.
+Jobs without a preceding job are taken in the order of submission. A state is any named tuple with the arrays of
+`Events`. Each kind of state answers the questions below: how jobs hold resources, how the queue is stored, and how the
+machine changes.
 """
 
 import numpy as np
@@ -15,36 +17,36 @@ from allocopt.simulator.state import ENDED, EVENTS, NOBODY, RUNNING, STARTED, ST
 
 @question
 def hold(state: Events, job: int, sign: int) -> None:
-    """Take what a job holds while it runs (sign 1), or give it back (sign -1)."""
+    """Take the resources that a job holds while it runs (sign 1), or free them (sign -1)."""
 
 
 @question
 def enqueue(state: Events, job: int) -> None:
-    """Let a job join the queue."""
+    """Add a job to the queue."""
 
 
 @question
 def settle_queue(state: Events) -> None:
-    """Put the waiting jobs in order after many have joined at once."""
+    """Sort the queue after more than `MOST_INSERTED` jobs have joined it at once."""
 
 
 @question
-def next_change(state: Events) -> float:
-    """Return when the machine changes next by itself; infinite if it does not."""
+def next_machine_change(state: Events) -> float:
+    """Return the time at which nodes next fail or come back; infinite if they never do."""
     raise NotImplementedError
 
 
 @question
 def change_machine(state: Events) -> None:
-    """Let the machine change as it does now."""
+    """Let the nodes fail and come back that do so now."""
 
 
-FEW = 8  # jobs that come at once and are put in order one by one, at most
+MOST_INSERTED = 8  # jobs inserted in order, one by one, when several join at once; later ones wait for `settle_queue`
 
 
 @inlined
 def insert(jobs: IntArray, at: int, end: int, job: int) -> None:
-    """Put a job at a place of a list that ends before ``end``."""
+    """Insert a job at index ``at`` of a list that ends before ``end``."""
     for i in range(end, at, -1):
         jobs[i] = jobs[i - 1]
     jobs[at] = job
@@ -52,7 +54,7 @@ def insert(jobs: IntArray, at: int, end: int, job: int) -> None:
 
 @inlined
 def remove(jobs: IntArray, at: int, end: int) -> None:
-    """Take the job at a place of a list that ends before ``end`` out."""
+    """Remove the job at index ``at`` from a list that ends before ``end``."""
     for i in range(at, end - 1):
         jobs[i] = jobs[i + 1]
 
@@ -73,7 +75,7 @@ def _put(state: Events, at: int, job: int) -> None:
 
 @inlined
 def _sift_up(state: Events, at: int) -> None:
-    # Parents move down; the job itself is written once, where it stays.
+    # Parents move down. The job itself is written once, at its final place.
     job = state.lists[EVENTS, at]
     while at > 0:
         parent = (at - 1) // 2
@@ -122,19 +124,22 @@ def _pop_event(state: Events) -> int:
 
 BATCHED = int(EventOrder.BATCHED)
 
-KIND = 1 << 40
-"""Ranks of events are a kind and the turn of an event within it: how many jobs were started before one that ends, the
-number of one that arrives. Kinds are multiples of this number."""
-ON_TIME, OFF_TIME = 0, 2 * KIND  # kinds of ends: on the estimate, and before or after it
-RELEASE = (3 * KIND, KIND)
-"""Kind of arrivals of jobs whose preceding job has ended, by `EventOrder`: an odd multiple, unlike those of ends."""
+KIND_STEP = 1 << 40
+"""Events of the same time are ordered by rank. A rank is the kind of the event, a multiple of this number, plus its
+turn within the kind. The turn of an end is the number of jobs started before that job; the turn of a release is the
+number of the job."""
+ON_TIME, OFF_TIME = 0, 2 * KIND_STEP  # kinds of ends: at the expected end, and earlier or later
+RELEASE = (3 * KIND_STEP, KIND_STEP)
+"""Kind of a release, by `EventOrder`. A release is the arrival of a job whose preceding job has ended. Its kind is an
+odd multiple of `KIND_STEP`, that of an end an even one."""
+_END_BIT, _RELEASE_BIT = 0, KIND_STEP  # the bit ``KIND_STEP`` of the rank of an end, and of a release
 
-NOTHING_LEFT, LATER, HAPPENED = 0, 1, 2  # what `advance` found: no event at all, none until the time given, or one
+NOTHING_LEFT, LATER, HAPPENED = 0, 1, 2  # result of `advance`: no event is left, none until the time given, or one
 
 
 @inlined
 def _running_place(state: Events, job: int, n: int) -> int:
-    """First place among the ``n`` running jobs, sorted by expected end, then start, that is not before a job."""
+    """Return where a job belongs among the first ``n`` running jobs, which are sorted by expected end, then start."""
     first, end = 0, n
     record = state.jobs[job]
     while first < end:
@@ -142,7 +147,7 @@ def _running_place(state: Events, job: int, n: int) -> int:
         other = state.jobs[state.lists[RUNNING, middle]]
         is_before = other.expected_end < record.expected_end
         if other.expected_end == record.expected_end:
-            is_before = other.event_rank % KIND < record.event_rank % KIND
+            is_before = other.event_rank % KIND_STEP < record.event_rank % KIND_STEP
         if is_before:
             first = middle + 1
         else:
@@ -152,7 +157,7 @@ def _running_place(state: Events, job: int, n: int) -> int:
 
 @inlined
 def start_job(state: Events, job: int) -> None:
-    """Start a job that has left the queue, at speed 1."""
+    """Start, at speed 1, a job that has left the queue."""
     clock, record = state.clock[0], state.jobs[job]
     record.start = record.changed = clock.now
     record.end = record.event = clock.now + min(record.run, record.limit)
@@ -171,7 +176,7 @@ def start_job(state: Events, job: int) -> None:
 
 @kernel(void(STATE, int64, float64))
 def change_speed(state: Events, job: int, speed: float) -> None:
-    """Let a running job go on at another speed (seconds of work per second), from now on."""
+    """Change the speed of a running job from now on; in seconds of work per second."""
     record = state.jobs[job]
     now = state.clock[0].now
     record.remaining = max(0.0, record.remaining - (now - record.changed) * record.speed)
@@ -179,14 +184,14 @@ def change_speed(state: Events, job: int, speed: float) -> None:
     record.speed = speed
     needed = record.remaining / speed if speed > 0 else np.inf
     record.end = record.event = min(now + needed, record.start + record.limit)
-    record.event_rank = record.event_rank % KIND + (ON_TIME if record.end == record.expected_end else OFF_TIME)
+    record.event_rank = record.event_rank % KIND_STEP + (ON_TIME if record.end == record.expected_end else OFF_TIME)
     _sift_up(state, record.event_place)
     _sift_down(state, record.event_place)
 
 
 @kernel(void(STATE, int64))
 def requeue(state: Events, job: int) -> None:
-    """Stop a running job and let it join the queue again, as if it came now; the work that it has done is lost."""
+    """Stop a running job and add it to the queue again, as if it were submitted now; the work it has done is lost."""
     clock, record = state.clock[0], state.jobs[job]
     record.requeues += 1
     record.lost_s += clock.now - record.start
@@ -212,8 +217,8 @@ def requeue(state: Events, job: int) -> None:
 
 
 @inlined
-def _end_first(state: Events) -> None:
-    """End the running job whose time has come, and let those that waited for it come."""
+def _end_next(state: Events) -> None:
+    """End the job that heads the heap, and schedule the releases of the jobs that depend on it."""
     clock = state.clock[0]
     job = _pop_event(state)
     hold(state, job, -1)
@@ -222,28 +227,28 @@ def _end_first(state: Events) -> None:
     clock.n_running -= 1
     state.lists[ENDED, clock.n_ended] = job
     clock.n_ended += 1
-    waiting = state.jobs[job].dependent
-    while waiting != NOBODY:
-        # It comes after the time that its user thinks.
-        record = state.jobs[waiting]
+    dependent = state.jobs[job].dependent
+    while dependent != NOBODY:
+        # It joins the queue after the think time of its user, but not before it is submitted.
+        record = state.jobs[dependent]
         record.event = max(record.submit, clock.now + record.think)
-        record.event_rank = RELEASE[state.rules[0].event_order] + waiting
-        _push_event(state, waiting)
-        waiting = record.next_dependent
+        record.event_rank = RELEASE[state.rules[0].event_order] + dependent
+        _push_event(state, dependent)
+        dependent = record.next_dependent
 
 
 @inlined
-def _is_due(state: Events, kind: int) -> bool:
-    """Whether the event that heads the heap is to happen now and is an end (kind 0), or a release (`KIND`)."""
+def _is_due(state: Events, kind_bit: int) -> bool:
+    """Whether the head of the heap is due now and is an end (``_END_BIT``), or a release (``_RELEASE_BIT``)."""
     if state.clock[0].n_events == 0:
         return False
     record = state.jobs[state.lists[EVENTS, 0]]
-    return bool(record.event == state.clock[0].now and record.event_rank & KIND == kind)
+    return bool(record.event == state.clock[0].now and record.event_rank & KIND_STEP == kind_bit)
 
 
 @inlined
 def _next_submission(state: Events) -> float:
-    """Time at which a job that waits for no other is submitted next; ``clock.next_submission`` then is that job."""
+    """Return when the next job without a preceding job is submitted; set ``clock.next_submission`` to that job."""
     clock = state.clock[0]
     while clock.next_submission < state.jobs.size and state.jobs[clock.next_submission].preceding != NOBODY:
         clock.next_submission += 1
@@ -251,11 +256,11 @@ def _next_submission(state: Events) -> float:
 
 
 @inlined
-def _take_arrival(state: Events) -> bool:
-    """Let one job join the queue whose time is now, the lowest in number; return whether there was one."""
+def _process_arrival(state: Events) -> bool:
+    """Add to the queue the lowest-numbered job that is submitted or released now; return whether there is one."""
     clock = state.clock[0]
     submitted = _next_submission(state) == clock.now
-    released = _is_due(state, KIND)
+    released = _is_due(state, _RELEASE_BIT)
     if released and not (submitted and clock.next_submission < state.lists[EVENTS, 0]):
         enqueue(state, _pop_event(state))
     elif submitted:
@@ -265,58 +270,61 @@ def _take_arrival(state: Events) -> bool:
 
 
 @helper()
-def _take_one(state: Events) -> None:
-    """Let one thing happen whose time is now: an arrival, or else an end, of the job that was started first.
+def _process_one(state: Events) -> None:
+    """Process one event that is due now: an arrival if there is one, otherwise the end of the job started first.
 
-    Jobs that end on their estimates have given back what they hold before any of it, for a plan made of estimates
-    counts that as free from then on; so do pyss and the schedules published with Gaussier et al. (SC'15).
+    Before it, all jobs that end at their expected ends free their resources, because a plan made from estimates counts
+    these as free from that time on. pyss and the schedules published with Gaussier et al. (SC'15) do the same.
     """
-    first_on_time = KIND
-    while _is_due(state, 0) and state.jobs[state.lists[EVENTS, 0]].event_rank < KIND:
+    first_on_time = KIND_STEP
+    while _is_due(state, _END_BIT) and state.jobs[state.lists[EVENTS, 0]].event_rank < KIND_STEP:
         first_on_time = min(first_on_time, state.jobs[state.lists[EVENTS, 0]].event_rank)
-        _end_first(state)
-    if _take_arrival(state) or not _is_due(state, 0):
+        _end_next(state)
+    if _process_arrival(state) or not _is_due(state, _END_BIT):
         return
-    if state.jobs[state.lists[EVENTS, 0]].event_rank % KIND < first_on_time:
-        _end_first(state)
+    if state.jobs[state.lists[EVENTS, 0]].event_rank % KIND_STEP < first_on_time:
+        _end_next(state)
 
 
 @inlined
 def _next_time(state: Events) -> float:
-    """Return when something happens next, or a pass is due."""
+    """Return the time of the next event or requested pass; infinite if there is none."""
     clock = state.clock[0]
     time = _next_submission(state)
     if clock.n_events > 0:
         time = min(time, state.jobs[state.lists[EVENTS, 0]].event)
     if clock.n_queued > 0 or time < np.inf:
-        # Where nobody waits and nobody comes or ends there is nothing to be woken for.
-        time = min(time, clock.wake, next_change(state))
+        # If no job waits, arrives or ends, a wake-up has no effect.
+        time = min(time, clock.wake)
+    if clock.n_queued + clock.n_running > 0 or time < np.inf:
+        time = min(time, next_machine_change(state))
     return time
 
 
 @inlined
-def _happen(state: Events) -> None:
-    """Let happen what is due now: all of it, or one thing."""
-    has_changed = next_change(state) <= state.clock[0].now
+def _process_due(state: Events) -> None:
+    """Process the events that are due now: all of them if they are batched, otherwise one."""
+    has_changed = next_machine_change(state) <= state.clock[0].now
     if state.rules[0].event_order == BATCHED:
-        # All ends, then changes of the machine, then all arrivals.
-        while _is_due(state, 0):
-            _end_first(state)
+        # All ends, then changes of the machine, then all arrivals (docs/clusters.md).
+        while _is_due(state, _END_BIT):
+            _end_next(state)
         if has_changed:
             change_machine(state)
-        while _take_arrival(state):
+        while _process_arrival(state):
             pass
     elif has_changed:
         change_machine(state)
     else:
-        _take_one(state)
+        _process_one(state)
 
 
 @kernel(int64(STATE, float64), forceinline=True)
 def advance(state: Events, until: float) -> int:
-    """Go on to the next time at which a scheduling pass is due, but not beyond ``until``.
+    """Advance the clock to the next scheduling point, but not beyond ``until``.
 
-    Returns ``HAPPENED``, or ``LATER`` or ``NOTHING_LEFT`` where the time stays as it is.
+    Returns ``HAPPENED`` if it has processed events or a wake-up there. Otherwise the clock stays as it is, and the
+    result is ``LATER`` if the next scheduling point is after ``until``, or ``NOTHING_LEFT`` if there is none.
     """
     clock = state.clock[0]
     clock.n_started = 0
@@ -330,7 +338,7 @@ def advance(state: Events, until: float) -> int:
     clock.now = time
     if clock.wake <= time:
         clock.wake = np.inf
-    _happen(state)
-    if clock.n_joined > FEW:
+    _process_due(state)
+    if clock.n_joined > MOST_INSERTED:
         settle_queue(state)
     return HAPPENED

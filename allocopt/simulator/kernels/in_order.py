@@ -1,6 +1,6 @@
 """A pass along the queue: list scheduling, first fit, and EASY backfilling (Lifka 1995).
 
-Who comes next, and whether there is room, are questions that each kind of state answers.
+Each kind of state answers the questions below, such as which job is next and whether it has room.
 """
 
 from allocopt.kernels.compiled import inlined, question
@@ -9,55 +9,55 @@ from allocopt.simulator.state import NOBODY, Events
 
 EASY = int(Backfill.EASY)
 
-NO_ROOM, ROOM, ASKS = range(3)
-"""What a look for room comes to: none, some, or that Python is to choose the nodes."""
+NO_ROOM, ROOM, CHOOSE_NODES = range(3)
+"""Results of `look_for_room`: there is no room, there is room, or Python has to choose the nodes."""
 
-OVER, GOES_ON = 0, 1
-"""What a pass returns: it is over, or stops to go on later. It returns `ASKS`, too."""
+OVER, PAUSED = 0, 1
+"""Results of a pass: it is over, or it is paused and has to be continued. `CHOOSE_NODES` is a third result."""
 
 
 @question
 def next_job(state: Events) -> int:
-    """Return the next waiting job that may start in this pass; ``NOBODY`` at the end of the pass."""
+    """Return the next waiting job that this pass looks at; ``NOBODY`` at the end of the pass."""
     raise NotImplementedError
 
 
 @question
-def has_to_stop(state: Events) -> bool:
-    """Whether the pass stops before the next job, to go on later."""
+def must_pause(state: Events) -> bool:
+    """Whether the pass has to pause before the next job."""
     raise NotImplementedError
 
 
 @question
 def look_for_room(state: Events, job: int) -> int:
-    """Look for room that a job may take now, beside what is reserved; return `NO_ROOM`, `ROOM` or `ASKS`."""
+    """Look for room for a job now that respects the reservations; return `NO_ROOM`, `ROOM` or `CHOOSE_NODES`."""
     raise NotImplementedError
 
 
 @question
-def start_there(state: Events, job: int) -> None:
-    """Start a job where room for it has been found."""
+def start_in_room(state: Events, job: int) -> None:
+    """Start a job in the room that `look_for_room` has found."""
 
 
 @question
 def is_blocked(state: Events, job: int) -> bool:
-    """Whether a job ahead of one, in its partition, has found no room in this pass."""
+    """Whether an earlier job of the same partition has found no room in this pass."""
     raise NotImplementedError
 
 
 @question
 def reserve_room(state: Events, job: int) -> None:
-    """Reserve what a job needs from the first time on at which it has room by the estimates."""
+    """Make a reservation for a job at the first time at which it has room by the estimates."""
 
 
 @question
-def pass_over(state: Events, job: int) -> None:
-    """Leave a job without room waiting, and block its partition."""
+def leave_waiting(state: Events, job: int) -> None:
+    """Leave waiting a job that has found no room, and block its partition."""
 
 
 @inlined
 def start_in_order(state: Events) -> int:
-    """Start the waiting jobs that have room, one after the other; return `OVER`, `GOES_ON` or `ASKS`.
+    """Start waiting jobs that have room, one after the other; return `OVER`, `PAUSED` or `CHOOSE_NODES`.
 
     Under EASY backfilling, the first job of a partition that finds no room gets a reservation.
     """
@@ -65,14 +65,14 @@ def start_in_order(state: Events) -> int:
         job = next_job(state)
         if job == NOBODY:
             return OVER
-        if has_to_stop(state):
-            return GOES_ON
+        if must_pause(state):
+            return PAUSED
         found = look_for_room(state, job)
-        if found == ASKS:
-            return ASKS
+        if found == CHOOSE_NODES:
+            return CHOOSE_NODES
         if found == ROOM:
-            start_there(state, job)
+            start_in_room(state, job)
             continue
         if state.rules[0].backfill == EASY and not is_blocked(state, job):
             reserve_room(state, job)
-        pass_over(state, job)
+        leave_waiting(state, job)

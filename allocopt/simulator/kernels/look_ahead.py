@@ -1,7 +1,7 @@
-"""When a job can start by the estimates of those that run: the shadow time of EASY backfilling (Lifka 1995).
+"""The shadow time of EASY backfilling (Lifka 1995): when a job can start if running jobs end at their expected ends.
 
-To look ahead is to take running jobs off in the order of their expected ends. Where a state keeps what is free then is
-its own matter: it answers the questions below.
+Looking ahead removes running jobs in the order of their expected ends, and counts the resources that are free then.
+Each kind of state stores these free resources ahead in its own way, and answers the questions below.
 """
 
 import numpy as np
@@ -12,43 +12,43 @@ from allocopt.simulator.state import RUNNING, Events
 
 @question
 def begin_ahead(state: Events, job: int) -> None:
-    """Begin to look ahead for a job, with what is free now."""
+    """Begin to look ahead for a job: set the free resources ahead to those that are free now."""
 
 
 @question
-def end_ahead(state: Events, running: int, job: int) -> None:
-    """Add what a running job holds to what is free ahead, where that matters for a job."""
+def release_ahead(state: Events, running: int, job: int) -> None:
+    """Add what a running job holds to the free resources ahead, if the waiting job ``job`` could use it."""
 
 
 @question
 def fits_ahead(state: Events, job: int, time: float) -> bool:
-    """Whether there is room for a job from a time on, in what is free ahead."""
+    """Whether a job fits into the free resources ahead if it starts at a time."""
     raise NotImplementedError
 
 
 @question
-def next_opening(state: Events, time: float) -> float:
-    """Return the first time after another at which the machine is known to have more room by itself; maybe infinite."""
+def next_downtime_end(state: Events, time: float) -> float:
+    """Return the first time after ``time`` at which a known downtime ends; infinite if none does."""
     raise NotImplementedError
 
 
 @inlined
-def _first_fit(state: Events, job: int, since: float, until: float) -> float:
-    """Return the first time before ``until`` at which a job has room, of ``since`` and the openings that follow."""
+def _earliest_fit(state: Events, job: int, since: float, until: float) -> float:
+    """Return the first time, of ``since`` and later ends of downtimes before ``until``, at which a job fits."""
     time = since
     while time < until:
         if fits_ahead(state, job, time):
             return time
-        time = next_opening(state, time)
+        time = next_downtime_end(state, time)
     return np.inf
 
 
 @inlined
 def shadow_time(state: Events, job: int) -> float:
-    """Return the first expected end or opening at which a job has room that has none now; infinite if there is none.
+    """Return the first expected end or end of a downtime at which a job fits that does not fit now, or infinity.
 
-    An expected end that has passed counts as now. All jobs that end at one time are taken off before the job is tried.
-    Without running jobs the time is now, if there is room.
+    An expected end that has passed counts as now. All jobs that end at the same time are removed before the job is
+    tried. If no job runs and the job fits now, this is now.
     """
     clock = state.clock[0]
     shadow = clock.now
@@ -57,9 +57,9 @@ def shadow_time(state: Events, job: int) -> float:
         running = state.lists[RUNNING, i]
         time = max(state.jobs[running].expected_end, clock.now)
         if time > shadow:
-            found = _first_fit(state, job, shadow if i > 0 else next_opening(state, shadow), time)
+            found = _earliest_fit(state, job, shadow if i > 0 else next_downtime_end(state, shadow), time)
             if found < np.inf:
                 return found
         shadow = time
-        end_ahead(state, running, job)
-    return _first_fit(state, job, shadow, np.inf)
+        release_ahead(state, running, job)
+    return _earliest_fit(state, job, shadow, np.inf)

@@ -14,7 +14,7 @@ import numpy as np
 from numba import int64, void
 
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.kernels.events import FEW, enqueue, hold, insert, remove, settle_queue
+from allocopt.simulator.kernels.events import MOST_INSERTED, enqueue, hold, insert, remove, settle_queue
 from allocopt.simulator.rules import Backfill, OrderKind
 from allocopt.simulator.state import (
     BLOCK,
@@ -214,9 +214,9 @@ def place_by_rank(state: State, row: int, first: int, end: int, job: int) -> int
 def _enqueue(state: State, job: int) -> None:
     """Let a job join the queue; if it comes before others, what was known of them is void.
 
-    Of those that come at once only a few are put in order now, the others by `_settle_queue`.
+    If many jobs join at once, the first `MOST_INSERTED` are inserted in order; `_settle_queue` sorts the others.
     """
-    clock, rules, is_late = state.clock[0], state.rules[0], state.clock[0].n_joined >= FEW
+    clock, rules, is_late = state.clock[0], state.rules[0], state.clock[0].n_joined >= MOST_INSERTED
     jobs = state.lists[QUEUE]
     if end_of_queue(state) == jobs.size:
         # Only a job that was stopped joins a queue that has come to the last column.

@@ -3,7 +3,7 @@
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.problems.placement.window import tasks_in_room
-from allocopt.simulator.shared.downtimes import is_down
+from allocopt.simulator.shared.downtimes import meets_downtime
 from allocopt.simulator.shared.state import ALONE, AllocationRule, Shared
 
 FIRST_FIT, LEAST_LOADED = int(AllocationRule.FIRST_FIT), int(AllocationRule.LEAST_LOADED)
@@ -25,7 +25,7 @@ def _tasks_on(s: Shared, node: int, shape: int) -> int:
     """Tasks of a shape that a node has room for beside the respected reservations."""
     tasks = _tasks_in(s, s.clock[0].table, node, shape)
     # On a full machine most nodes end here.
-    if tasks == 0 or s.closed[node] or is_down(s, node, s.clock[0].looks_at, s.shapes[shape].estimate):
+    if tasks == 0 or s.closed[node] or meets_downtime(s, node, s.clock[0].looks_at, s.shapes[shape].estimate):
         return 0
     for partition in range(s.respected.size):
         # On other nodes than its own a reservation leaves all that is free now.

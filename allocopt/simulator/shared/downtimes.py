@@ -1,4 +1,4 @@
-"""Downtimes of shared nodes: which of them are known, and what happens as they begin and end."""
+"""Downtimes on shared nodes: which ones schedulers know of, and what happens when they begin and end."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,22 +11,24 @@ from allocopt.cluster.downtime import Downtime
 from allocopt.errors import InvalidProblemError
 from allocopt.kernels.arrays import record_dtype
 from allocopt.kernels.compiled import helper, inlined
-from allocopt.simulator.kernels.events import change_machine, next_change, requeue
+from allocopt.simulator.kernels.events import change_machine, next_machine_change, requeue
 from allocopt.simulator.shared.state import DowntimeRecord, Shared, release
 from allocopt.simulator.state import NOBODY, RUNNING
 
 
 def downtime_records(cluster: Cluster, downtimes: Sequence[Downtime]) -> Any:
-    """Return a record for each node of each downtime, sorted by node, for `new_shared`.
+    """Return one record per node of each downtime, sorted by node, for `new_shared`.
 
-    Raises `InvalidProblemError` if a downtime is of a node that the cluster does not have.
+    Raises `InvalidProblemError` if a downtime names a node that the cluster does not have.
     """
-    number = {name: place for place, name in enumerate(cluster.topology.nodes)}
-    unknown = [name for one in downtimes for name in one.nodes if name not in number]
+    number_of = {name: number for number, name in enumerate(cluster.topology.nodes)}
+    unknown = [name for downtime in downtimes for name in downtime.nodes if name not in number_of]
     if unknown:
         raise InvalidProblemError("downtimes", f"there is no node {unknown[0]}")
     rows = sorted(
-        (number[name], one.begin_s, one.end_s, int(one.is_announced)) for one in downtimes for name in one.nodes
+        (number_of[name], downtime.begin_s, downtime.end_s, int(downtime.is_announced))
+        for downtime in downtimes
+        for name in downtime.nodes
     )
     records = np.zeros(len(rows), dtype=record_dtype(DowntimeRecord))
     for record, row in zip(records, rows, strict=True):
@@ -34,41 +36,42 @@ def downtime_records(cluster: Cluster, downtimes: Sequence[Downtime]) -> Any:
     return records
 
 
-def is_closed(s: Shared, estimate: float) -> BoolArray:
-    """Whether each node is closed now to a job of an estimate because of a downtime, shape ``(nodes,)``."""
-    now, found = s.clock["now"][0], np.zeros(len(s.order), dtype=np.bool_)
+def nodes_meeting_downtime(s: Shared, estimate: float) -> BoolArray:
+    """Whether a job with this estimate, started now, would meet a known downtime of each node, shape ``(nodes,)``."""
+    now = s.clock["now"][0]
     known = s.downtimes[(s.downtimes["is_announced"] > 0) | (s.downtimes["begin"] <= now)]
-    comes = (known["begin"] <= now) | (known["begin"] < now + estimate)
-    found[known["node"][(known["end"] > now) & comes]] = True
-    return found
+    begins_before_end_of_job = (known["begin"] <= now) | (known["begin"] < now + estimate)
+    is_met = np.zeros(len(s.order), dtype=np.bool_)
+    is_met[known["node"][(known["end"] > now) & begins_before_end_of_job]] = True
+    return is_met
 
 
 @inlined
-def is_known(s: Shared, place: int) -> bool:
-    """Whether schedulers know of a downtime: it is announced, or has begun."""
-    return bool(s.downtimes[place].is_announced or s.downtimes[place].begin <= s.clock[0].now)
+def is_known_downtime(s: Shared, row: int) -> bool:
+    """Whether schedulers know of the downtime in a row of `Shared.downtimes`: it is announced, or has begun."""
+    return bool(s.downtimes[row].is_announced or s.downtimes[row].begin <= s.clock[0].now)
 
 
 @inlined
-def is_down(s: Shared, node: int, since: float, estimate: float) -> bool:
-    """Whether a known downtime keeps a job of an estimate, which would start at ``since``, off a node."""
-    for place in range(s.first_downtime[node], s.first_downtime[node + 1]):
-        begin, end = s.downtimes[place].begin, s.downtimes[place].end
-        if is_known(s, place) and since < end and (begin <= since or begin < since + estimate):
+def meets_downtime(s: Shared, node: int, since: float, estimate: float) -> bool:
+    """Whether a job with this estimate, started on a node at ``since``, would meet a known downtime of the node."""
+    for row in range(s.first_downtime[node], s.first_downtime[node + 1]):
+        begin, end = s.downtimes[row].begin, s.downtimes[row].end
+        if is_known_downtime(s, row) and since < end and (begin <= since or begin < since + estimate):
             return True
     return False
 
 
-@next_change.answer(Shared)
+@next_machine_change.answer(Shared)
 @inlined
-def _next_change(s: Shared) -> float:
-    """Return when nodes fail or come back next."""
+def _next_machine_change(s: Shared) -> float:
+    """Return the time at which a node next fails or comes back."""
     return float(s.changes[s.clock[0].next_change])
 
 
 @inlined
-def _first_stopped(s: Shared, failed: BoolArray) -> int:
-    """Return the first job, by number, that runs on a failed node and does not end now."""
+def _first_job_to_requeue(s: Shared, failed: BoolArray) -> int:
+    """Return the running job with the lowest number that is on a failed node and does not end now."""
     first = NOBODY
     for place in range(s.clock[0].n_running):
         job = s.lists[RUNNING, place]
@@ -83,21 +86,21 @@ def _first_stopped(s: Shared, failed: BoolArray) -> int:
 @change_machine.answer(Shared)
 @helper()
 def _change_nodes(s: Shared) -> None:
-    """Let nodes come back whose downtime ends, and requeue the jobs of nodes that fail, in their order."""
+    """Bring back nodes whose downtime ends now; requeue the jobs of nodes that fail now, in the order of submission."""
     clock, failed = s.clock[0], s.inside
     while s.changes[clock.next_change] <= clock.now:
         clock.next_change += 1
     clock.n_changed = 1
     failed[:] = False
-    for place in range(s.downtimes.size):
-        one = s.downtimes[place]
-        if one.end == clock.now:
-            release(s, one.node)
-        failed[one.node] |= one.begin == clock.now and not one.is_announced
-    job = _first_stopped(s, failed)
+    for row in range(s.downtimes.size):
+        downtime = s.downtimes[row]
+        if downtime.end == clock.now:
+            release(s, downtime.node)
+        failed[downtime.node] |= downtime.begin == clock.now and not downtime.is_announced
+    job = _first_job_to_requeue(s, failed)
     while job != NOBODY:
         requeue(s, job)
         s.jobs[job].n_nodes = 0
-        job = _first_stopped(s, failed)
+        job = _first_job_to_requeue(s, failed)
     for partition in range(s.partitions.size):
         s.partitions[partition].is_stale = 1

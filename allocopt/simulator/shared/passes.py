@@ -16,19 +16,19 @@ from numba import int64
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.events import HAPPENED, advance, hold, start_job
 from allocopt.simulator.kernels.in_order import (
-    ASKS,
+    CHOOSE_NODES,
     EASY,
-    GOES_ON,
     NO_ROOM,
     OVER,
+    PAUSED,
     ROOM,
-    has_to_stop,
     is_blocked,
+    leave_waiting,
     look_for_room,
+    must_pause,
     next_job,
-    pass_over,
     start_in_order,
-    start_there,
+    start_in_room,
 )
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.allocation import amount_on, amounts_held, choose, useful_tasks
@@ -217,10 +217,10 @@ def _next_job(s: Shared) -> int:
     return int(s.queue[s.waiting[1, 0]].looked_at) if s.clock[0].n_left > 0 else NOBODY
 
 
-@has_to_stop.answer(Shared)
+@must_pause.answer(Shared)
 @inlined
-def _has_to_stop(s: Shared) -> bool:
-    """Whether as much work has been done as was asked for."""
+def _must_pause(s: Shared) -> bool:
+    """Count the job that is looked at as work; return whether the work that was asked for is used up."""
     s.clock[0].work -= 1
     return bool(s.clock[0].work < 0)
 
@@ -237,7 +237,7 @@ def _look_for_room(s: Shared, job: int) -> int:
     elif _may_start(s, s.jobs[job].shape):
         clock.n_chosen = find_room(s, job)
     if clock.n_chosen > 1 and s.rules[0].is_asking:
-        return ASKS
+        return CHOOSE_NODES
     return ROOM if clock.n_chosen > 0 else NO_ROOM
 
 
@@ -250,9 +250,9 @@ def _look_at_next(s: Shared, n_started: int) -> None:
         put_in_place(s, s.waiting[1, 0], n_started)
 
 
-@start_there.answer(Shared)
+@start_in_room.answer(Shared)
 @inlined
-def _start_there(s: Shared, job: int) -> None:
+def _start_in_room(s: Shared, job: int) -> None:
     """Start a job on the nodes that were chosen for it."""
     used = s.clock[0].n_chosen
     s.clock[0].n_chosen = 0
@@ -268,9 +268,9 @@ def _is_blocked(s: Shared, job: int) -> bool:
     return bool(s.partitions[s.shapes[s.jobs[job].shape].partition].is_blocked)
 
 
-@pass_over.answer(Shared)
+@leave_waiting.answer(Shared)
 @inlined
-def _pass_over(s: Shared, job: int) -> None:
+def _leave_waiting(s: Shared, job: int) -> None:
     """Leave the job waiting; in a walk, the next one of its line is looked at, else no further one of its shape."""
     line, shape = s.queue[s.jobs[job].line], s.shapes[s.jobs[job].shape]
     if s.clock[0].part == WALK:
@@ -327,9 +327,9 @@ def schedule(s: Shared) -> int:
 def simulate_shared(s: Shared, work: int) -> int:
     """Simulate until about ``work`` nodes and jobs have been looked at.
 
-    Returns `OVER` if nothing is left to happen; otherwise `GOES_ON`, or `ASKS` if somebody else is to choose the nodes
-    of a job. This is asked for jobs of several nodes if ``rules.is_asking``. The job is the one that is looked at in
-    line ``waiting[1, 0]``; it has room on the nodes of ``chosen``, which the caller may replace.
+    Returns `OVER` if no event is left, `CHOOSE_NODES` if the caller has to choose nodes for a job, otherwise `PAUSED`.
+    The caller chooses for jobs of several nodes if ``rules.is_asking``. The job is the one that is looked at in line
+    ``waiting[1, 0]``; it has room on the nodes of ``chosen``, which the caller may replace.
     """
     clock = s.clock[0]
     clock.work = work
@@ -343,4 +343,4 @@ def simulate_shared(s: Shared, work: int) -> int:
         said = schedule(s)
         if said != OVER:
             return said
-    return GOES_ON
+    return PAUSED

@@ -8,15 +8,15 @@ import numpy as np
 
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.kernels.in_order import reserve_room
-from allocopt.simulator.kernels.look_ahead import begin_ahead, end_ahead, fits_ahead, next_opening, shadow_time
+from allocopt.simulator.kernels.look_ahead import begin_ahead, fits_ahead, next_downtime_end, release_ahead, shadow_time
 from allocopt.simulator.shared.allocation import amounts_held, choose, useful_tasks
-from allocopt.simulator.shared.downtimes import is_known
+from allocopt.simulator.shared.downtimes import is_known_downtime
 from allocopt.simulator.shared.state import NOW, SCRATCH, Shared, release
 
 
 @inlined
 def look_at(s: Shared, table: int, time: float) -> None:
-    """Place jobs from now on by the room in a table, from a time on (see `is_down`), beside no reservation."""
+    """Place jobs from now on by the room in a table, from a time on (see `meets_downtime`), beside no reservation."""
     s.clock[0].table, s.clock[0].looks_at = table, time
     for partition in range(s.respected.size):
         s.respected[partition] = False
@@ -71,9 +71,9 @@ def give_back_ahead(s: Shared, running: int, job: int) -> bool:
     return is_there
 
 
-@end_ahead.answer(Shared)
+@release_ahead.answer(Shared)
 @inlined
-def _end_ahead(s: Shared, running: int, job: int) -> None:
+def _release_ahead(s: Shared, running: int, job: int) -> None:
     """Let a running job give back what it holds in the scratch table."""
     give_back_ahead(s, running, job)
 
@@ -95,13 +95,13 @@ def fits_ahead_on_nodes(s: Shared, job: int, time: float) -> bool:
     return bool(clock.ahead_used > 0)
 
 
-@next_opening.answer(Shared)
+@next_downtime_end.answer(Shared)
 @inlined
-def _next_opening(s: Shared, time: float) -> float:
+def _next_downtime_end(s: Shared, time: float) -> float:
     """Return when the next known downtime ends."""
     first = np.inf
     for place in range(s.downtimes.size):
-        if is_known(s, place) and time < s.downtimes[place].end < first:
+        if is_known_downtime(s, place) and time < s.downtimes[place].end < first:
             first = s.downtimes[place].end
     return first
 

@@ -18,14 +18,14 @@ from allocopt.plugins import no_such_part
 from allocopt.problems.placement.problem import NodeTasks, PlacementJob, PlacementProblem, Placements
 from allocopt.problems.windows import window_problem, window_solution
 from allocopt.simulator.held_nodes import Share
-from allocopt.simulator.kernels.in_order import ASKS, OVER
+from allocopt.simulator.kernels.in_order import CHOOSE_NODES, OVER
 from allocopt.simulator.pool import Pool
 from allocopt.simulator.posed import SharedNodesWindow
 from allocopt.simulator.rules import Backfill, QueueKeys, Rules
 from allocopt.simulator.schedule import HOP_COST, ClusterSchedule
 from allocopt.simulator.scheduler import AnyScheduler, ListScheduler, keys_of
 from allocopt.simulator.shared.admission import asked_of, refuse
-from allocopt.simulator.shared.downtimes import downtime_records, is_closed
+from allocopt.simulator.shared.downtimes import downtime_records, nodes_meeting_downtime
 from allocopt.simulator.shared.passes import simulate_shared
 from allocopt.simulator.shared.state import (
     ALONE,
@@ -90,7 +90,7 @@ class PlacedBySolver(NamedTuple):
             free[nodes] = np.minimum(free[nodes], state.room[1 + partition, nodes])
             users[nodes] = np.maximum(users[nodes], state.users[1 + partition, nodes])
         request = self.requests[self.request[job]]
-        is_open = (users < ALONE) & ~state.closed & ~is_closed(state, float(state.jobs["estimate"][job]))
+        is_open = (users < ALONE) & ~state.closed & ~nodes_meeting_downtime(state, float(state.jobs["estimate"][job]))
         request = request._replace(masks=request.masks & is_open)
         tree, resources = self.cluster.topology.tree, self.cluster.resources
         problem = PlacementProblem(tree, resources, free, users > 0, (PlacementJob(str(job), request),))
@@ -221,10 +221,10 @@ class SharedNodes:
 
     @staticmethod
     def kernels(
-        cluster: Cluster, scheduler: AnyScheduler, *, is_alone: bool, changes_speed: bool
+        cluster: Cluster, scheduler: AnyScheduler, *, is_built_in_only: bool, changes_speed: bool
     ) -> tuple[Callable[..., Any], ...]:
         """Return what a simulation calls; see `allocopt.simulator.rooms.kernels_of`."""
-        if is_alone:
+        if is_built_in_only:
             return (simulate_shared,)
         steps = (advance_shared, change_speed_shared) if changes_speed else (advance_shared,)
         if isinstance(scheduler, ListScheduler):
@@ -280,7 +280,7 @@ class SharedNodes:
         return True
 
     @property
-    def runs_alone(self) -> bool:
+    def can_run_to_end(self) -> bool:
         """Whether `run` can simulate a built-in scheduler to the end: always."""
         return True
 
@@ -300,7 +300,7 @@ class SharedNodes:
 
     def _answered(self, said: int) -> bool:
         """Let the solver choose nodes if the kernel asks for them; return whether the kernel has to be called again."""
-        if said == ASKS and self._placed_by is not None:
+        if said == CHOOSE_NODES and self._placed_by is not None:
             job = int(self.state.queue["looked_at"][self.state.waiting[1, 0]])
             self.state.clock["n_chosen"][0] = self._choose(job, self.state.clock["n_chosen"][0])
         return said != OVER
@@ -383,7 +383,7 @@ class SharedNodes:
     def _is_open(self, job: int) -> BoolArray:
         """Whether each node has no job alone on it now, and no downtime that keeps a job off it."""
         estimate = float(self.state.jobs["estimate"][job])
-        is_open: BoolArray = (self.state.users[NOW] < ALONE) & ~is_closed(self.state, estimate)
+        is_open: BoolArray = (self.state.users[NOW] < ALONE) & ~nodes_meeting_downtime(self.state, estimate)
         return is_open
 
     def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
@@ -414,7 +414,7 @@ class SharedNodes:
         alone = nodes[self.state.users[NOW, nodes] >= ALONE]
         if alone.size:
             raise InvalidSolutionError(f"{name} gets node {alone[0]}, which another job has for itself")
-        down = nodes[is_closed(self.state, float(self.state.jobs["estimate"][job]))[nodes]]
+        down = nodes[nodes_meeting_downtime(self.state, float(self.state.jobs["estimate"][job]))[nodes]]
         if down.size:
             raise InvalidSolutionError(f"{name} gets node {down[0]}, which is down, or will be before the job ends")
         placement = PlacementProblem.of(self.cluster, {str(self._ids[job]): request}, free, self.state.users[NOW] > 0)
@@ -462,7 +462,8 @@ class SharedNodes:
         is_open = request.masks.any(axis=0) & self._is_open(job) & ((users == 0) | (not request.is_exclusive))
         room = request.room(self.state.room[NOW]) * is_open
         tasks, nodes = min(int(room.sum()), request.tasks), int((room > 0).sum())
-        down = int((request.masks.any(axis=0) & is_closed(self.state, float(self.state.jobs["estimate"][job]))).sum())
+        meeting = nodes_meeting_downtime(self.state, float(self.state.jobs["estimate"][job]))
+        down = int((request.masks.any(axis=0) & meeting).sum())
         told = f"room for {tasks} of them on {_counted(nodes, 'node')} now"
         is_down = "down for maintenance or a failure, or will be before it ends"
         return f"{told} ({is_down}: {_counted(down, 'node')})" if down else told
@@ -487,13 +488,13 @@ class SharedNodes:
     @property
     def free_units(self) -> IntArray:
         """Idle units of each resource on each node."""
-        idle: IntArray = self.state.room[NOW][:, self._shown] * ~is_closed(self.state, 0.0)[:, None]
+        idle: IntArray = self.state.room[NOW][:, self._shown] * ~nodes_meeting_downtime(self.state, 0.0)[:, None]
         return idle
 
     @property
     def idle_nodes(self) -> IntArray:
         """Nodes that are not down and that no job holds, in ascending order."""
-        return np.flatnonzero((self.state.users[NOW] == 0) & ~is_closed(self.state, 0.0))
+        return np.flatnonzero((self.state.users[NOW] == 0) & ~nodes_meeting_downtime(self.state, 0.0))
 
     def result(self, workload: Workload, release: FloatArray, start: FloatArray, end: FloatArray) -> ClusterSchedule:
         """Return the schedule of a simulation that is over."""
@@ -504,8 +505,8 @@ class SharedNodes:
         whole = np.add.reduceat(self.cluster.capacity[np.concatenate(nodes)], np.append(0, ends[:-1]))
         shared = np.array([one.tasks * one.per_task for one in self._requests])[self._request_of]
         shared += np.array(used)[:, None] * np.array([one.per_node for one in self._requests])[self._request_of]
-        is_alone = np.array([one.is_exclusive for one in self._requests])[self._request_of]
-        amounts = np.where(is_alone[:, None], whole, shared)
+        is_exclusive = np.array([one.is_exclusive for one in self._requests])[self._request_of]
+        amounts = np.where(is_exclusive[:, None], whole, shared)
         times = {"release": release, "start": start, "end": end}
         return ClusterSchedule.of(workload, self.cluster, **times, nodes=nodes, tasks=tasks, amounts=amounts)
 

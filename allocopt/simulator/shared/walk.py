@@ -4,7 +4,7 @@ import numpy as np
 
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.shared.allocation import choose
-from allocopt.simulator.shared.downtimes import is_down, is_known
+from allocopt.simulator.shared.downtimes import is_known_downtime, meets_downtime
 from allocopt.simulator.shared.reservations import (
     begin_ahead_on_nodes,
     fits_ahead_on_nodes,
@@ -69,7 +69,7 @@ def close_nodes(s: Shared, since: float, until: float) -> float:
     open_nodes(s)
     for place in range(s.downtimes.size):
         one = s.downtimes[place]
-        if is_known(s, place) and one.end > since and one.begin <= until:
+        if is_known_downtime(s, place) and one.end > since and one.begin <= until:
             opens = min(opens, one.end)
             s.closed[one.node] = True
     for at in range(s.clock[0].n_slots):
@@ -89,7 +89,7 @@ def _is_reserved(s: Shared, since: float, until: float, used: int) -> bool:
                 if s.slot_nodes[at, s.chosen[0, i]]:
                     return True
     for i in range(used):
-        if is_down(s, s.chosen[0, i], since, until - since):
+        if meets_downtime(s, s.chosen[0, i], since, until - since):
             return True
     return False
 

@@ -65,7 +65,7 @@ def test_a_scheduler_that_raises_is_named_with_its_exception_as_the_cause_unless
 @pytest.mark.parametrize(
     ("decide", "message"),
     [
-        *((lambda _, fault=fault: [fault], "which is no decision") for fault in (0, "x", None, 3.5, (0, None))),
+        *((lambda _, fault=fault: [fault], "which is not a decision") for fault in (0, "x", None, 3.5, (0, None))),
         *((lambda _, answer=answer: answer, "mine raised TypeError") for answer in (None, 3, Start)),
         (lambda view: [Start(0), Start(0)], "mine at time 0 s: job 7 is started twice, first at 0 s"),
         (lambda view: [Start(0)], "mine at time 1 s: job 7 is started twice, first at 0 s"),
@@ -81,8 +81,8 @@ def test_a_scheduler_that_raises_is_named_with_its_exception_as_the_cause_unless
         *((lambda _, job=job: [Start(job)], "mine") for job in (0.5, "7", None, np.float64(0))),
         (lambda view: [Reserve(2, 99.0)], "mine reserves a time for job 9, which does not wait"),
         (lambda view: [], "mine leaves jobs waiting for ever: 3 jobs wait, the first is job 7, which asks for 2"),
-        (lambda view: [Wait(view.now + 1.0)], "mine waits for nothing: 3 jobs wait, the first is job 7"),
-        (lambda view: [Wait(view.now + 1e9)], "mine waits for nothing: 3 jobs wait, the first is job 7"),
+        (lambda view: [Wait(view.now + 1.0)], "mine starts no more jobs: 3 jobs wait, the first is job 7"),
+        (lambda view: [Wait(view.now + 1e9)], "mine starts no more jobs: 3 jobs wait, the first is job 7"),
         (lambda view: sys.exit(0), "mine raised SystemExit: 0 at time 0 s"),
     ],
 )
@@ -104,14 +104,14 @@ def test_a_scheduler_that_waits_for_ever_after_some_jobs_is_stopped() -> None:
         yield from (Start(job) for job in view.queue if job != 1 and view.fits(job))
         yield Wait(view.now + 1)
 
-    fails(decide, "mine waits for nothing: 1 jobs? waits?, the first is job 8")
+    fails(decide, "mine starts no more jobs: 1 jobs? waits?, the first is job 8")
 
 
 def test_a_scheduler_that_only_waits_while_jobs_come_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_PATIENCE", 10)
-    monkeypatch.setattr(engine, "_IDLE_PATIENCE", 100)
+    monkeypatch.setattr(engine, "_MAX_STALLED_NO_EVENT", 10)
+    monkeypatch.setattr(engine, "_MAX_STALLED_IDLE", 100)
     jobs = workload([(job, 20.0 * job, 5.0, 1, 5.0) for job in range(50)])
-    with pytest.raises(SchedulerError, match="mine waits for nothing: 6 jobs wait, the first is job 0"):
+    with pytest.raises(SchedulerError, match="mine starts no more jobs: 6 jobs wait, the first is job 0"):
         simulate(jobs, 2, Mine(lambda view: [Wait(view.now + 1)]))
 
 
@@ -251,7 +251,10 @@ def test_what_an_allocator_cannot_give_is_refused(answer: Callable[[IntArray], A
     [
         (lambda change: 1 / 0, "raised ZeroDivisionError"),
         *(
-            (lambda _, speed=speed: [(0, speed)], f"gives job 7 speed {speed}, must be a running job's, >= 0")
+            (
+                lambda _, speed=speed: [(0, speed)],
+                f"gives job 7 speed {speed}; the job must run, its speed be finite and >= 0",
+            )
             for speed in (-1.0, float("nan"), float("inf"))
         ),
         (lambda change: [(2, 1.0)], "gives job 9 speed 1.0"),

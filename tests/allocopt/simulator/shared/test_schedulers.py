@@ -360,7 +360,7 @@ def test_overtaking_windows_leave_out_who_does_not_fit() -> None:
 def test_what_a_cluster_does_not_know_is_refused() -> None:
     with pytest.raises(UsageError, match="compression"):
         simulate(three_jobs(), CLUSTER, ListScheduler(FirstComeFirstServed(), Backfill.CONSERVATIVE, compression=False))
-    with pytest.raises(UsageError, match="lets jobs share the cores of a pool"):
+    with pytest.raises(UsageError, match="lets jobs share cores, which needs a pool"):
         simulate(three_jobs(), CLUSTER, "asax")
     with pytest.raises(UsageError, match="the allocator is 3, must on a cluster be"):
         simulate(three_jobs(), CLUSTER, allocator=3)  # type: ignore[call-overload]
