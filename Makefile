@@ -9,7 +9,7 @@ WINDOWS := instances/paper.jsonl instances/burst.jsonl
 CONTENDERS := sequential:scas,best-fit,greedy,annealing-as-published,annealing,lns,lns-prices:free,dp:scas,lagrangian:scas,highs,scip,cp-sat,dp:dcas,exact,auto:free
 
 KERNELS := allocopt/simulator/kernels,allocopt/simulator/shared
-LIGHT := tests/test_light_core.py tests/allocopt/cluster tests/allocopt/traces tests/allocopt/simulator tests/heuristics
+LIGHT := tests/test_light_core.py tests/allocopt/cluster tests/allocopt/traces
 PLAIN := $(patsubst %,tests/allocopt/simulator/test_%.py,execution faults python_schedulers resources waiting) \
 	tests/allocopt/simulator/shared/test_schedulers.py
 
@@ -37,7 +37,8 @@ slurm: .venv/installed-dev
 
 # What needs numpy, numba, pydantic and typer alone, in an environment of these with the oldest numba that is declared.
 light: .venv-light/installed
-	.venv-light/bin/python -m pytest $(LIGHT) -m "not slow" --hypothesis-profile=unit -k "not parquet"
+	.venv-light/bin/python -m pytest -n auto --dist loadgroup $(LIGHT) -m "not slow" --hypothesis-profile=unit \
+		-k "not parquet and not clustershell"
 
 .venv-light/installed: pyproject.toml
 	$(PYTHON) -m venv .venv-light
