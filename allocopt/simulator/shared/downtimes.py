@@ -55,6 +55,9 @@ def is_known_downtime(s: Shared, row: int) -> bool:
 @inlined
 def meets_downtime(s: Shared, node: int, since: float, estimate: float) -> bool:
     """Whether a job with this estimate, started on a node at ``since``, would meet a known downtime of the node."""
+    # Without downtimes this costs nothing: it is asked of every node that is looked at.
+    if s.downtimes.size == 0:
+        return False
     for row in range(s.first_downtime[node], s.first_downtime[node + 1]):
         begin, end = s.downtimes[row].begin, s.downtimes[row].end
         if is_known_downtime(s, row) and since < end and (begin <= since or begin < since + estimate):

@@ -29,26 +29,32 @@ def begin_ahead_on_nodes(s: Shared, job: int) -> None:
     clock, shape = s.clock[0], s.jobs[job].shape
     look_at(s, SCRATCH, clock.now)
     clock.ahead_used = 0
-    for node in range(s.order.size):
-        if s.allowed[s.shapes[shape].union, node]:
-            s.users[SCRATCH, node] = s.users[NOW, node]
-            for resource in range(s.capacity.shape[1]):
-                s.room[SCRATCH, node, resource] = s.room[NOW, node, resource]
-    _count_ahead(s, shape)
+    _count_ahead(s, shape, True)
 
 
 @inlined
-def _count_ahead(s: Shared, shape: int) -> None:
-    """Count the tasks and nodes that a job finds room for in the scratch table."""
+def _count_ahead(s: Shared, shape: int, copies: bool) -> None:
+    """Count the tasks and nodes that a job finds room for in the scratch table, which may first become that of now."""
     clock = s.clock[0]
     clock.work -= s.order.size
     tasks, nodes = 0, 0
     for node in range(s.order.size):
         if s.allowed[s.shapes[shape].union, node]:
+            if copies:
+                s.users[SCRATCH, node] = s.users[NOW, node]
+                for resource in range(s.capacity.shape[1]):
+                    s.room[SCRATCH, node, resource] = s.room[NOW, node, resource]
             s.tasks_at[node] = useful_tasks(s, node, shape)
             tasks += s.tasks_at[node]
             nodes += s.tasks_at[node] > 0
     clock.ahead_tasks, clock.ahead_nodes = tasks, nodes
+
+
+@helper()
+def _count_again(s: Shared, job: int, time: float) -> None:
+    """Count them at another time, at which other nodes are down."""
+    s.clock[0].looks_at = time
+    _count_ahead(s, s.jobs[job].shape, False)
 
 
 @inlined
@@ -79,20 +85,24 @@ def _release_ahead(s: Shared, running: int, job: int) -> None:
 
 
 @fits_ahead.answer(Shared)
-@helper()
+@inlined
 def fits_ahead_on_nodes(s: Shared, job: int, time: float) -> bool:
     """Whether there is room for a job in the scratch table from a time on; ``clock.ahead_used`` nodes are chosen."""
-    clock, shape = s.clock[0], s.jobs[job].shape
-    about = s.shapes[shape]
+    clock, about = s.clock[0], s.shapes[s.jobs[job].shape]
+    # To call a helper takes longer than to see that it need not be called.
     if s.downtimes.size > 0:
-        # Nodes have gone down, or come back, since the last time that was looked at.
-        clock.looks_at = time
-        _count_ahead(s, shape)
+        _count_again(s, job, time)
     # Sums over the nodes show whether to look for nodes at all.
     if clock.ahead_tasks < about.tasks or clock.ahead_nodes < about.least_nodes:
         return False
-    clock.ahead_used = choose(s, shape)
-    return bool(clock.ahead_used > 0)
+    return _choose_ahead(s, job)
+
+
+@helper()
+def _choose_ahead(s: Shared, job: int) -> bool:
+    """Choose nodes for a job in the scratch table; return whether there are enough."""
+    s.clock[0].ahead_used = choose(s, s.jobs[job].shape)
+    return bool(s.clock[0].ahead_used > 0)
 
 
 @next_downtime_end.answer(Shared)
