@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ import typer
 
 from allocopt.cli.options import By, Json, check_files_differ, file_option
 from allocopt.cli.spec_options import spec_command
-from allocopt.cli.terminal import screen_width
+from allocopt.cli.terminal import print_remarks, screen_width
 from allocopt.experiments.fields import FieldError
 from allocopt.experiments.specs import SimulationSpec
 
@@ -41,11 +40,6 @@ class SimulateOptions:
     as_json: Json = False
 
 
-def _tell(remarks: Iterable[str]) -> None:
-    for remark in remarks:
-        print(f"allocopt: {remark}", file=sys.stderr)
-
-
 def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True) -> list[dict[str, Any]]:
     """Simulate a trace on a machine under a scheduling policy."""
     from allocopt.experiments.results import ResultModel
@@ -64,9 +58,9 @@ def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True)
     groupings = groupings_named(asked.by or [])
     simulation = PreparedSimulation.of(spec)
     explanation = None if asked.explain is None else simulation.explanation(asked.explain)
-    _tell(simulation.inputs.remarks)
+    print_remarks(simulation.inputs.remarks)
     schedule, runtime_s = simulation.timed(explanation)
-    _tell(simulation.remarks(schedule))
+    print_remarks(simulation.remarks(schedule))
     trim, described = Trim(spec.trim, spec.trim), simulation.described(schedule)
     metrics = measure(schedule, trim, spec.starvation)
     groups = {
@@ -91,8 +85,8 @@ def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True)
     if asked.out is not None:
         ResultModel.write(asked.out, spec, [row], simulation.inputs.remarks)
     _print_answer(schedule, metrics, row, groups, explanation, asked.as_json)
-    for remark in simulation.policy.remarks() if hasattr(simulation.policy, "remarks") else ():
-        print(f"allocopt: {remark}", file=sys.stderr)
+    if hasattr(simulation.policy, "remarks"):
+        print_remarks(simulation.policy.remarks())
     return [row]
 
 

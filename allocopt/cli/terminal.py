@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 
 _NARROWEST = 20
@@ -15,6 +15,12 @@ def screen_width() -> int | None:
     """Return the columns of the terminal, or those of ``COLUMNS``; None where lines may have any length."""
     is_known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
     return max(_NARROWEST, shutil.get_terminal_size().columns) if is_known else None
+
+
+def print_remarks(remarks: Iterable[str]) -> None:
+    """Print remarks on standard error, a line each."""
+    for remark in remarks:
+        print(f"allocopt: {remark}", file=sys.stderr)
 
 
 def listed(texts: Mapping[str, str], indent: str = "") -> str:

@@ -26,7 +26,7 @@ from allocopt.cli.options import (
     listed_words,
 )
 from allocopt.cli.parameters import command_of, names_of
-from allocopt.cli.terminal import screen_width
+from allocopt.cli.terminal import print_remarks, screen_width
 
 if TYPE_CHECKING:
     from allocopt.experiments.cells import Cell, Row
@@ -300,8 +300,7 @@ def _posed(site: _SiteOptions, found: "Site", compared: _ComparedOptions) -> "tu
     assert found.tree is not None
     # The first remarks count dropped jobs by reason; the header prints one line for all of them instead.
     others = remarks[len(jobs.dropped) :]
-    for remark in (*found.machine_remarks, *filter(None, [jobs.dropped_in_words()]), *others):
-        print(f"allocopt: {remark}", file=sys.stderr)
+    print_remarks((*found.machine_remarks, *filter(None, [jobs.dropped_in_words()]), *others))
     if not len(jobs):
         raise BadFileError(f"{found.trace.name}: none of its {len(found.trace)} jobs can run on {machine.size} nodes")
     asked = found.trace.subset(np.flatnonzero(np.isin(found.trace.ids, jobs.ids)))

@@ -23,9 +23,8 @@ from allocopt.simulator.state import ENDED, EVENTS, NOBODY, RUNNING, STARTED, li
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 
-_MOST_REQUEUED = (
-    10_000  # requeues of one job, at most; otherwise a scheduler that requeues it again and again never ends
-)
+# Of one job. A scheduler that requeues a job again and again would never end.
+_MOST_REQUEUED = 10_000
 
 # A pass is stalled if jobs wait and none starts or ends. After so many stalled passes in a row a simulation ends with
 # an error: if no event is left; if no job runs; in any case. The last also limits changes of speed in a row.

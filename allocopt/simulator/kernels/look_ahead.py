@@ -53,17 +53,13 @@ def shadow_time(state: Events, job: int) -> float:
     clock = state.clock[0]
     shadow = clock.now
     begin_ahead(state, job)
-    for i in range(clock.n_running + 1):
-        time = np.inf
-        if i < clock.n_running:
-            time = max(state.jobs[state.lists[RUNNING, i]].expected_end, clock.now)
+    for i in range(clock.n_running):
+        running = state.lists[RUNNING, i]
+        time = max(state.jobs[running].expected_end, clock.now)
         if time > shadow:
-            # While jobs run, now is not looked at: there is no room.
-            since = next_downtime_end(state, shadow) if i == 0 and clock.n_running > 0 else shadow
-            found = _earliest_fit(state, job, since, time)
+            found = _earliest_fit(state, job, shadow if i > 0 else next_downtime_end(state, shadow), time)
             if found < np.inf:
                 return found
-        if i < clock.n_running:
-            shadow = time
-            release_ahead(state, state.lists[RUNNING, i], job)
-    return np.inf
+        shadow = time
+        release_ahead(state, running, job)
+    return _earliest_fit(state, job, shadow, np.inf)

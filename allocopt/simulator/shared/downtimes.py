@@ -86,6 +86,13 @@ def _first_job_to_requeue(s: Shared, failed: BoolArray) -> int:
     return int(first)
 
 
+@inlined
+def requeue_on_nodes(s: Shared, job: int) -> None:
+    """Stop a running job, which then has no nodes, and let it join the queue again; see `requeue`."""
+    requeue(s, job)
+    s.jobs[job].n_nodes = 0
+
+
 @change_machine.answer(Shared)
 @helper()
 def _change_nodes(s: Shared) -> None:
@@ -102,8 +109,7 @@ def _change_nodes(s: Shared) -> None:
         failed[downtime.node] |= downtime.begin == clock.now and not downtime.is_announced
     job = _first_job_to_requeue(s, failed)
     while job != NOBODY:
-        requeue(s, job)
-        s.jobs[job].n_nodes = 0
+        requeue_on_nodes(s, job)
         job = _first_job_to_requeue(s, failed)
     for partition in range(s.partitions.size):
         s.partitions[partition].is_stale = 1

@@ -382,9 +382,12 @@ class SharedNodes:
 
     def _is_open(self, job: int) -> BoolArray:
         """Whether each node has no job alone on it now, and no downtime that keeps a job off it."""
-        estimate = float(self.state.jobs["estimate"][job])
-        is_open: BoolArray = (self.state.users[NOW] < ALONE) & ~nodes_meeting_downtime(self.state, estimate)
+        is_open: BoolArray = (self.state.users[NOW] < ALONE) & ~self._is_down(job)
         return is_open
+
+    def _is_down(self, job: int) -> BoolArray:
+        """Whether each node has a known downtime that keeps a job off it now."""
+        return nodes_meeting_downtime(self.state, float(self.state.jobs["estimate"][job]))
 
     def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
         """Start a job, on the nodes and with the tasks given if any; return False if it does not wait, or has no room.
@@ -414,7 +417,7 @@ class SharedNodes:
         alone = nodes[self.state.users[NOW, nodes] >= ALONE]
         if alone.size:
             raise InvalidSolutionError(f"{name} gets node {alone[0]}, which another job has for itself")
-        down = nodes[nodes_meeting_downtime(self.state, float(self.state.jobs["estimate"][job]))[nodes]]
+        down = nodes[self._is_down(job)[nodes]]
         if down.size:
             raise InvalidSolutionError(f"{name} gets node {down[0]}, which is down, or will be before the job ends")
         placement = PlacementProblem.of(self.cluster, {str(self._ids[job]): request}, free, self.state.users[NOW] > 0)
@@ -462,8 +465,7 @@ class SharedNodes:
         is_open = request.masks.any(axis=0) & self._is_open(job) & ((users == 0) | (not request.is_exclusive))
         room = request.room(self.state.room[NOW]) * is_open
         tasks, nodes = min(int(room.sum()), request.tasks), int((room > 0).sum())
-        meeting = nodes_meeting_downtime(self.state, float(self.state.jobs["estimate"][job]))
-        down = int((request.masks.any(axis=0) & meeting).sum())
+        down = int((request.masks.any(axis=0) & self._is_down(job)).sum())
         told = f"room for {tasks} of them on {_counted(nodes, 'node')} now"
         is_down = "down for maintenance or a failure, or will be before it ends"
         return f"{told} ({is_down}: {_counted(down, 'node')})" if down else told

@@ -4,8 +4,9 @@ from numba import float64, int64, void
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import inlined, kernel
-from allocopt.simulator.kernels.events import advance, change_speed, requeue
+from allocopt.simulator.kernels.events import advance, change_speed
 from allocopt.simulator.shared.allocation import choose
+from allocopt.simulator.shared.downtimes import requeue_on_nodes
 from allocopt.simulator.shared.passes import end_pass, find_room, forget_empty_lines, schedule, start_on_chosen
 from allocopt.simulator.shared.queue import order_lines, put_in_place
 from allocopt.simulator.shared.reservations import find_shadow, look_at, reserve
@@ -37,11 +38,10 @@ def change_speed_shared(s: Shared, job: int, speed: float) -> None:
 
 @kernel(void(SHARED, int64))
 def requeue_shared(s: Shared, job: int) -> None:
-    """Stop a running job and let it join the queue again; see `requeue`."""
+    """Stop a running job and let it join the queue again; see `requeue_on_nodes`."""
     # Its line may be one in which no job waits any more, and joins those in which one does again.
     forget_empty_lines(s)
-    requeue(s, job)
-    s.jobs[job].n_nodes = 0
+    requeue_on_nodes(s, job)
 
 
 @kernel(int64(SHARED, int64[::1]))
