@@ -153,14 +153,25 @@ class Pool:
         """Let a running job go on at another speed, from now on."""
         change_speed(self.state, job, speed)
 
+    @property
+    def head(self) -> int | None:
+        """The first waiting job; None if no job waits."""
+        # No gap is in front of it.
+        clock = self.state.clock
+        return int(self.state.lists[QUEUE, clock["first"][0]]) if clock["n_queued"][0] else None
+
     def first(self, most: int) -> IntArray:
         """Return the first waiting jobs in the order of the queue, ``most`` at most."""
         clock = self.state.clock
-        first, n_queued, n_gone = clock["first"][0], clock["n_queued"][0], clock["n_gone"][0]
-        if not n_gone:
-            return self.state.lists[QUEUE, first : first + min(n_queued, most)].copy()
-        queue = self.state.lists[QUEUE, first : first + n_queued + n_gone]
-        return queue[queue >= 0][:most]
+        queue = self.state.lists[QUEUE, clock["first"][0] :][: clock["n_queued"][0] + clock["n_gone"][0]]
+        # Of a long queue with gaps, no more is looked at than it takes.
+        looked_at = most
+        while True:
+            found = queue[:looked_at]
+            found = found[found >= 0]
+            if len(found) >= most or looked_at >= len(queue):
+                return found[:most]
+            looked_at *= 2
 
     def fits(self, job: int) -> bool:
         """Whether what a job asks for is free."""

@@ -82,6 +82,10 @@ class Room(Protocol):
     def change_speed(self, job: int, speed: float) -> None:
         """Let a running job go on at another speed, from now on."""
 
+    @property
+    def head(self) -> int | None:
+        """The first waiting job; None if no job waits."""
+
     def first(self, most: int) -> IntArray:
         """Return the first waiting jobs in the order of the queue, ``most`` at most."""
 

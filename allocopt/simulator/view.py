@@ -58,8 +58,7 @@ class View:
     @property
     def head(self) -> int | None:
         """The first waiting job; None if no job waits."""
-        first = self._room.first(1)
-        return int(first[0]) if len(first) else None
+        return self._room.head
 
     def first(self, most: int) -> IntArray:
         """Return the first waiting jobs in the order of the queue, ``most`` at most."""

@@ -316,6 +316,12 @@ class SharedNodes:
         """Let a running job go on at another speed, from now on."""
         change_speed_shared(self.state, job, speed)
 
+    @property
+    def head(self) -> int | None:
+        """The first waiting job; None if no job waits."""
+        first = self.first(1)
+        return int(first[0]) if len(first) else None
+
     def first(self, most: int) -> IntArray:
         """Return the first waiting jobs in the order of the queue, ``most`` at most."""
         jobs = np.empty(min(most, int(self.state.clock["n_queued"][0])), dtype=np.int64)

@@ -62,7 +62,7 @@ def test_an_index_over_the_queue_changes_no_start(
 
 @pytest.mark.parametrize("backfill", [Backfill.FIRST_FIT, Backfill.EASY], ids=["first_fit", "easy"])
 def test_the_index_begins_with_a_long_queue_and_ends_with_a_short_one(backfill: Backfill) -> None:
-    n_jobs, lengths = 3 * LONG, []
+    n_jobs, lengths, most_gone = 3 * LONG, [], 0
     make_ready((run,))
     simulation = Simulation(bursts(7, n_jobs), MACHINE, ListScheduler(FirstComeFirstServed(), backfill))
     clock = simulation.state.clock[0]
@@ -72,6 +72,10 @@ def test_the_index_begins_with_a_long_queue_and_ends_with_a_short_one(backfill: 
         assert len(queue) == clock["n_queued"] == len(set(queue.tolist()))
         assert np.isnan(simulation.state.jobs["start"][queue]).all()
         assert (np.diff(queue) > 0).all()
+        most_gone = max(most_gone, int(clock["n_gone"]))
+        assert simulation.view.head == (queue[0] if len(queue) else None)
+        assert all(np.array_equal(simulation.view.first(most), queue[:most]) for most in (0, 1, 2, LONG // 3))
+    assert most_gone > LONG // 8
     indexed = [length for is_indexed, length in lengths if is_indexed]
     assert max(indexed) > LONG
     assert not lengths[-1][0]
