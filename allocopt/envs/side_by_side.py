@@ -33,6 +33,7 @@ from allocopt.errors import UsageError
 from allocopt.kernels.arrays import Record, Records, field_type, record_dtype, tuple_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.simulator.rules import Backfill, QueueKeys, Rules
+from allocopt.simulator.scoring import Scores
 from allocopt.simulator.state import CAPACITY, FREE, STATE, Clock, JobRecord, State, new_state
 from allocopt.traces.workload import Workload
 
@@ -98,7 +99,10 @@ OfTasks = Annotated[T, OF_TASKS]
 OfJobset = Annotated[T, OF_JOBSET]
 Shared = Annotated[T, SHARED]  # the same for all episodes
 
-_STATE_PLACES = dict.fromkeys(State._fields, OWN) | dict.fromkeys(("rules", "steps", "unpromised", "least"), SHARED)
+_STATE_PLACES: dict[str, Any] = dict.fromkeys(State._fields, OWN) | dict.fromkeys(
+    ("rules", "steps", "unpromised", "least"), SHARED
+)
+_STATE_PLACES["scores"] = {name: Place(array=f"scores_{name}") for name in Scores._fields}  # empty
 _OF_JOBS = {"jobs": OWN_BY_JOB, "request": OF_JOBS}
 _OF_TASKS = {"jobs": Place(is_own=True, counted="tasks", array="records"), "request": OF_TASKS}
 Simulation = Annotated[State, STATE, _STATE_PLACES | _OF_JOBS]  # the records of the state are jobs of the jobset
@@ -228,7 +232,9 @@ class Layout(Generic[E]):
         for number, (name, hint) in enumerate(get_type_hints(record, include_extras=True).items()):
             base, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
             if hasattr(base, "_fields"):
-                kind, branch = self._read(base, (name,), *extras)
+                kind, branch = self._read(
+                    base, (*path, name), *((inner[0].types[number], inner[1][name]) if inner else extras)
+                )
                 parts.append(branch)
             else:
                 place = inner[1][name] if inner else next(one for one in extras if isinstance(one, Place))

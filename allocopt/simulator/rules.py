@@ -68,23 +68,48 @@ class OrderKind(IntEnum):
     """The highest product of value and waiting time first."""
     FAIR_SHARE = 3
     """Jobs of the user who holds the lowest dominant share first; the values are not looked at."""
+    SCORED = 4
+    """The lowest score of a network first; the values are not looked at."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueueKeys:
-    """Sorting keys of a workload: one value per job, shape ``(n,)``. Raises `UsageError` if a value is NaN."""
+    """Sorting keys of a workload: one value per job, shape ``(n,)``.
+
+    Raises `UsageError` if a value is NaN, or the network is not one of finite numbers where a score needs one.
+
+    Parameters
+    ----------
+    kind
+        What the values mean.
+    values
+        The value of each job.
+    network
+        The weights of a score, of shape ``(F + 2, H + 1)`` with `F` features and `H` hidden neurons; see
+        `allocopt.simulator.scoring`. None for other kinds.
+    """
 
     kind: OrderKind
     values: FloatArray
+    network: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if np.isnan(self.values).any():
             raise UsageError(f"the queue key of job number {int(np.argmax(np.isnan(self.values)))} is not a number")
+        if (self.network is not None) != (self.kind is OrderKind.SCORED):
+            raise UsageError("queue keys have a network if they are scores, and only then")
+        if self.network is not None and not np.isfinite(self.network).all():
+            raise UsageError("a weight of the network that scores jobs is not a finite number")
 
     @classmethod
     def by_arrival(cls, jobs: int) -> "QueueKeys":
         """Return the keys of so many jobs that stand in the order in which they join the queue."""
         return cls(OrderKind.ARRIVAL, np.zeros(jobs))
+
+    @classmethod
+    def by_score(cls, jobs: int, network: FloatArray) -> "QueueKeys":
+        """Return the keys of so many jobs that stand in the order of their scores, the lowest first."""
+        return cls(OrderKind.SCORED, np.zeros(jobs), network)
 
 
 @runtime_checkable

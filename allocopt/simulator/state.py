@@ -12,6 +12,7 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.arrays import FloatMatrix, IntMatrix, Records, record_dtype, record_type
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
+from allocopt.simulator.scoring import Scores, new_scores
 from allocopt.traces.workload import Workload
 
 NOBODY = -1  # stands where there is no job
@@ -138,6 +139,10 @@ class Events(Protocol):
     def lists(self) -> IntMatrix:
         """Lists of jobs, see ``EVENTS``; of `n` columns."""
 
+    @property
+    def scores(self) -> Scores:
+        """What scores of waiting jobs are computed from."""
+
 
 class State(NamedTuple):
     """Arrays of a simulation of a pool of units."""
@@ -150,13 +155,14 @@ class State(NamedTuple):
     units: IntMatrix  # units of each resource, shape ``(3, R)``; see ``FREE``
     held: IntMatrix  # units that each user's jobs hold, shape ``(U, R)``
     # Conservative backfilling: times at which the steps of its profile begin, shape ``(K,)``, and the units that nobody
-    # is promised from then on, shape ``(K, R)``. Where shares order jobs, theirs follow the steps, by job, while a list
-    # is sorted: side by side they are read much faster than from the records.
+    # is promised from then on, shape ``(K, R)``. Where shares or scores order jobs, theirs follow the steps, by job,
+    # while a list is sorted: side by side they are read much faster than from the records.
     steps: FloatArray
     unpromised: IntMatrix
     # Lower bounds of what jobs ask for, by which backfilling passes over blocks of a long queue; see
     # `allocopt.simulator.kernels.queue`. No rows where it does not.
     least: FloatMatrix
+    scores: Scores
 
 
 STATE = record_type(State)
@@ -221,7 +227,7 @@ def new_state(
     users, user = np.unique(workload.users, return_inverse=True)
     steps = 2 * n + 3 if backfill is Backfill.CONSERVATIVE else 0
     tried = order if backfill_order is None else backfill_order
-    shares = n if OrderKind.FAIR_SHARE in (order.kind, tried.kind) else 0
+    shares = n if max(order.kind, tried.kind) >= OrderKind.FAIR_SHARE else 0
     # An index pays where backfilling looks through a queue whose order is that of ranks.
     has_index = (
         backfill in (Backfill.EASY, Backfill.FIRST_FIT) and backfill_order is None and order.kind <= OrderKind.FIXED
@@ -259,6 +265,7 @@ def new_state(
         steps=np.full(steps + shares, -np.inf),
         unpromised=np.tile(capacity, (steps, 1)),
         least=np.zeros((1 + SIZE_CLASSES, n // BLOCK + 1 if has_index else 0)),
+        scores=new_scores(order, backfill_order, workload.estimate, request, capacity, workload.users),
     )
 
 

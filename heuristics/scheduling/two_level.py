@@ -22,7 +22,7 @@ class InOrder:
     """Select the first job by a queue order, among equals the one submitted first.
 
     With ``Reservations.RENEWED`` and a window as long as the queue that is EASY backfilling, with ``NONE`` and
-    `LargestFirst` the BinPacking of DRAS section 5.1. An order by shares of users is a `UsageError`.
+    `LargestFirst` the BinPacking of DRAS section 5.1. An order by shares of users, or by scores, is a `UsageError`.
     """
 
     order: QueueOrder  # at level 1
@@ -40,8 +40,8 @@ class InOrder:
             # A generator each, so that an order that is drawn is the same at both levels.
             orders = self.order, self.order if self.fill is None else self.fill
             self._keys = tuple(order.keys(jobs, np.random.default_rng(self.seed)) for order in orders)
-            if any(keys.kind is OrderKind.FAIR_SHARE for keys in self._keys):
-                raise UsageError("an order by shares of users does not go with two-level scheduling")
+            if any(keys.kind in (OrderKind.FAIR_SHARE, OrderKind.SCORED) for keys in self._keys):
+                raise UsageError("an order by shares of users, or by scores, does not go with two-level scheduling")
             self._view = view
         keys = self._keys[0 if choice.level is Level.FIRST else 1]
         slots = np.flatnonzero(choice.legal)

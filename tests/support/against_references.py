@@ -2,7 +2,7 @@
 
 As a script it runs seeds FIRST to LAST - 1 and prints what differs, what was counted and what was drawn, in `tests`:
 ``PYTHONPATH=. python -m support.against_references KIND FIRST LAST``, where KIND is ``windows``, or one of the
-sorts of traces: any, dense, overrun, blocks, orders, sequential, shares, downtimes.
+sorts of traces: any, dense, overrun, blocks, orders, sequential, shares, downtimes, scores.
 """
 
 import sys
@@ -16,6 +16,7 @@ from support.random_placements import Instance, random_window
 from support.random_placements import coverage as window_coverage
 from support.slow_cluster import DEPTH, Running, dropped_because, simulate_slowly, slow_jobs
 from support.slow_placements import best_cost, check, choices, splits, window_of
+from support.slow_scores import NetworkOrder, network_named
 
 import allocopt
 from allocopt.errors import InvalidProblemError, InvalidSolutionError, WrongAnswerError
@@ -23,12 +24,21 @@ from allocopt.placement import NodeTasks, Placements
 from allocopt.problems.instances import problem_from_object
 from allocopt.problems.placement.problem import PlacementProblem
 from allocopt.simulator import EventOrder, Rules
-from allocopt.simulator.scheduler import backfilled, get_policy
+from allocopt.simulator.rules import QueueOrder
+from allocopt.simulator.scheduler import BACKFILLS, ListScheduler, get_policy
 from allocopt.simulator.shared.admission import admitted
 from allocopt.solving.result import Result, Status
 from allocopt.traces.workload import Workload
 
 # Traces on clusters
+
+
+def _order(name: str) -> QueueOrder:
+    """Return the queue order of a name, such as ``sjf``, or ``network-17`` for a random network."""
+    order = NetworkOrder(network_named(name)) if name.startswith("network") else get_policy(name)
+    assert isinstance(order, QueueOrder)
+    return order
+
 
 Row = tuple[int, float, float, dict[int, int]]
 """Of a job that ran: its number, start, end, and tasks by node."""
@@ -45,7 +55,8 @@ def engine_rows(case: Case) -> list[Row]:
     if not len(kept):
         return []
     order, _, backfill = case.policy.partition("+")
-    scheduler = backfilled(order, get_policy(order), backfill or None, case.backfill_order)
+    kind, tried = BACKFILLS[backfill or "none"], case.backfill_order
+    scheduler = ListScheduler(_order(order), kind, None if tried is None else _order(tried))
     events = EventOrder.SEQUENTIAL if case.is_sequential else EventOrder.BATCHED
     rules = Rules(events, kill_at_limit=case.kill_at_limit)
     found = allocopt.simulate(

@@ -1,5 +1,6 @@
 """Clusters and jobs at random, of every field that their formats have, and counts of what was drawn."""
 
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -305,7 +306,7 @@ def coverage(case: "Case", counts: Counter[str]) -> None:
     workload, cluster = case.workload, case.cluster
     topology = cluster.topology
     users = set(workload.users.tolist())
-    order, _, backfill = case.policy.partition("+")
+    order, _, backfill = _of_any_network(case.policy).partition("+")
     told = {
         "clusters": True,
         "clusters without partitions": not cluster.partitions,
@@ -330,10 +331,10 @@ def coverage(case: "Case", counts: Counter[str]) -> None:
         "traces with known and unknown users": len(users) > 1 and UNKNOWN_USER in users,
         "traces with jobs that wait for others": bool((workload.preceding >= 0).any()),
         f"traces under {order}": True,
-        f"traces under {case.policy}": bool(backfill),
+        f"traces under {order}+{backfill}": bool(backfill),
         f"traces with {backfill or 'none'}": True,
         f"traces with {backfill} in an order of its own": case.backfill_order is not None,
-        f"traces with backfilling by {case.backfill_order}": case.backfill_order is not None,
+        f"traces with backfilling by {_of_any_network(case.backfill_order or '')}": case.backfill_order is not None,
         "traces with events one at a time": case.is_sequential,
         f"traces with allocator {case.allocator}": True,
         f"traces with kill_at_limit {case.kill_at_limit}": True,
@@ -354,6 +355,10 @@ def coverage(case: "Case", counts: Counter[str]) -> None:
         counts["jobs of one node at most"] += most == 1
 
 
+def _of_any_network(policy: str) -> str:
+    return re.sub(r"network-\d+", "network", policy)
+
+
 def coverage_table(counts: Mapping[str, int]) -> str:
     """Write counts as a table, in alphabetical order."""
     width = max(map(len, counts))
@@ -366,7 +371,7 @@ ORDERS = ("fcfs", "fcfs", "sjf", "ljf", "smallest-area", "largest", "f1", "f2", 
 CHANGING_ORDERS = ("wfp3", "unicep", "drf")
 BACKFILLS = ("none", "easy", "easy", "conservative")
 ALLOCATORS = ("first", "best-fit", "least-loaded", "lowest-switch")
-KINDS = ("any", "dense", "overrun", "blocks", "orders", "sequential", "shares", "downtimes")
+KINDS = ("any", "dense", "overrun", "blocks", "orders", "sequential", "shares", "downtimes", "scores")
 """Sorts of traces.
 
 ``dense`` have partitions of all nodes. In ``overrun`` half of the jobs outlast their estimates. ``orders`` have users
@@ -418,6 +423,8 @@ def random_case(seed: int, kind: str) -> Case:
         return _by_shares(rng, case)
     if kind == "downtimes":
         return _with_downtimes(rng, case)
+    if kind == "scores":
+        return _by_scores(rng, case, seed)
     return _in_all_orders(rng, case, kind == "sequential") if kind in ("orders", "sequential") else case
 
 
@@ -455,6 +462,30 @@ def _with_downtimes(rng: np.random.Generator, case: Case) -> Case:
         nodes = rng.choice(names, int(rng.integers(1, len(names) + 1)) if _chance(rng, 0.7) else len(names), False)
         downtimes.append(Downtime(tuple(nodes.tolist()), begin, end, _chance(rng, 0.5)))
     return replace(case, downtimes=tuple(downtimes))
+
+
+def _by_scores(rng: np.random.Generator, case: Case, seed: int) -> Case:
+    # By networks for the queue, for backfilling or for both, with few users, some of them unknown, of few requests.
+    case = _in_all_orders(rng, case, is_sequential=_chance(rng, 0.3))
+    if _chance(rng, 0.3):
+        case = replace(_with_downtimes(rng, case), is_sequential=case.is_sequential)
+    workload, number = case.workload, len(case.workload)
+    kinds = rng.integers(0, max(1, number // 2), number)
+    requests = np.array([workload.requests[at] for at in kinds] if len(workload.requests) else [], dtype=object)
+    workload = replace(
+        workload,
+        users=rng.integers(-1, 3, number),
+        requests=requests,
+        processors=workload.processors[kinds],
+        estimate=np.maximum(workload.estimate[kinds], workload.run * (not case.kill_at_limit)),
+    )
+    order, _, backfill = case.policy.partition("+")
+    tried = case.backfill_order
+    if tried is None or _chance(rng, 0.6):
+        order = f"network-{seed}"
+    if tried is not None and (not order.startswith("network") or _chance(rng, 0.5)):
+        tried = f"network-{seed + 1}"
+    return replace(case, workload=workload, policy=f"{order}+{backfill or 'none'}", backfill_order=tried)
 
 
 def _by_shares(rng: np.random.Generator, case: Case) -> Case:

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import ceil, inf
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from support.slow_scores import SlowScores, network_named
 
+from allocopt.arrays import FloatArray
 from allocopt.cluster import Request
 from allocopt.cluster.cluster import Cluster, Partition
 from allocopt.cluster.downtime import Downtime
@@ -68,6 +70,7 @@ class SlowJob:
     preceding: int = -1  # number of the job that has to end first
     think: float = 0.0  # seconds from its end until this one joins the queue
     user: int = -1  # -1 where unknown: all such jobs count as one user's
+    request: Request | None = None  # as it is written
 
 
 def partitions_of(cluster: Cluster) -> tuple[Partition, ...]:
@@ -483,10 +486,11 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class Order:
-    """An order of jobs: by ``arrival``, ``fixed`` values, ``ageing`` values, or the ``share`` of the user."""
+    """An order of jobs: by ``arrival``, ``fixed`` or ``ageing`` values, the ``share`` of the user, or ``score``."""
 
     kind: str
-    values: Sequence[float]  # by the number of the job; not looked at by arrival and share
+    values: Sequence[float]  # by the number of the job; only of fixed and ageing ones
+    network: FloatArray | None = None  # of scores
 
 
 @dataclass
@@ -537,6 +541,7 @@ class SlowCluster:
         self.next_walk = inf
         self.last_order: list[int] = []  # jobs in the order of the queue at the pass before
         self.begun = 0
+        self.known, self.score = self._nothing_known(), dict[int, float]()
         names = [node.name for node in self.cluster.nodes]
         self.down = [
             Down(names.index(name), one.begin_s, one.end_s, one.is_announced)
@@ -560,6 +565,50 @@ class SlowCluster:
                 self._together()
         assert not self.waiting, "jobs wait for ever"
         return self.ran
+
+    # Scores (docs/simulator.md)
+
+    def _nothing_known(self) -> SlowScores:
+        has: Counter[str] = Counter()
+        for node in self.machine.has:
+            has.update(node)
+        asked = [self._asked(job.ask) for job in self.jobs]
+        total = {one: amount for one, amount in has.items() if 0 < amount < inf}
+        return SlowScores(asked, total, [job.estimate for job in self.jobs], [job.user for job in self.jobs])
+
+    def _asked(self, ask: Ask) -> dict[str, float]:
+        """Return what a job asks for with the fewest nodes; alone at least all of the smallest nodes it may get."""
+        asked: Counter[str] = Counter()
+        for resource, amount in ask.of_node:
+            asked[resource] += amount * ask.least
+        for resource, amount in ask.of_task:
+            asked[resource] += amount * ask.tasks
+        found: dict[str, float] = dict(asked)
+        nodes = {node for one in ask.sets for node in one}
+        if ask.is_exclusive:
+            for resource in {one for node in nodes for one in self.machine.has[node]}:
+                smallest = min(self.machine.has[node].get(resource, 0) for node in nodes)
+                found[resource] = max(found.get(resource, 0), smallest * ask.least)
+        return found
+
+    def _compute_scores(self, order: Order) -> None:
+        """Compute the scores of the waiting jobs, which stay as they are for a part of a pass."""
+        if order.network is not None:
+            joined = {job.number: self.joined[job.number] for job in self.waiting}
+            running = [one.job.number for one in self.running]
+            self.score = self.known.scores(order.network, self.now, joined, running)
+
+    def _first_of_each_user(self, order: Order, jobs: list[SlowJob]) -> list[SlowJob]:
+        """Return for a scored order the first of one user's jobs with the same request and limit; else all."""
+        orders = [self.order] if self.backfill_order is None else [self.order, self.backfill_order]
+        waits = any(job.preceding >= 0 for job in self.jobs) or any(not one.is_announced for one in self.down)
+        if order.kind != "score" or (self.backfill_order is not None and waits):
+            return jobs
+        first: dict[Any, SlowJob] = {}
+        for job in sorted(jobs, key=lambda one: (self.joined[one.number], one.number)):
+            values = tuple(one.values[job.number] for one in orders) if len(orders) > 1 else ()
+            first.setdefault((job.request, job.ask, job.estimate, job.user, values), job)
+        return list(first.values())
 
     # Events
 
@@ -652,6 +701,8 @@ class SlowCluster:
         self.joined[job.number] = self.now
 
     def _end(self, ended: Sequence[Running]) -> None:
+        for one in sorted(ended, key=lambda one: one.start + one.job.estimate != self.now):
+            self.known.ended(one.job.number, self.now - one.start)
         for one in ended:
             self.running.remove(one)
             for reservation in self.reservations.values():
@@ -670,7 +721,7 @@ class SlowCluster:
         """Return waiting jobs one after the other: each time the first of those that are left, as things are then."""
         gone = set(without)
         while left := [job for job in self.waiting if job.number not in gone]:
-            job = min(left, key=self._place(order))
+            job = min(self._first_of_each_user(order, left), key=self._place(order))
             gone.add(job.number)
             yield job
 
@@ -683,6 +734,7 @@ class SlowCluster:
             "fixed": lambda job: order.values[job.number],
             "ageing": lambda job: -(order.values[job.number] * (self.now - self.joined[job.number])),
             "share": lambda job: shares.get(job.user, 0.0),
+            "score": lambda job: self.score[job.number],
         }[order.kind]
         return lambda job: (-partitions[job.ask.partition].tier, by_order(job), job.number)
 
@@ -717,6 +769,7 @@ class SlowCluster:
 
     def _pass(self) -> None:
         """Start jobs that find room, as far as the kind of backfilling lets them."""
+        self._compute_scores(self.order)
         self._count_changes_of_order()
         seen = Pass()
         if self.backfill in ("none", "conservative"):
@@ -725,6 +778,7 @@ class SlowCluster:
             self._look(seen, self.order)
         else:
             self._look(seen, self.order, is_until_one_fails=True)
+            self._compute_scores(self.backfill_order)
             self._look(seen, self.backfill_order)
         self.counts["reservations given up: others came before"] += sum(
             1
@@ -758,6 +812,7 @@ class SlowCluster:
 
     def _start(self, job: SlowJob, tasks: Tasks, made: Iterable[Reservation] = ()) -> None:
         self.waiting.remove(job)
+        self.known.started(self.now - self.joined[job.number])
         runs = min(job.run, job.estimate) if self.kill_at_limit else job.run
         one = Running(job, self.now, self.now + runs, tasks, self.begun)
         self.begun += 1
@@ -773,6 +828,8 @@ class SlowCluster:
 
     def _in_order(self, order: Order, without: Iterable[int] = ()) -> list[SlowJob]:
         """Return waiting jobs in an order as it is now."""
+        if order.kind == "score":
+            return list(self._in_turn(order, without))
         return sorted((job for job in self.waiting if job.number not in set(without)), key=self._place(order))
 
     def _count_changes_of_order(self) -> None:
@@ -808,7 +865,8 @@ class SlowCluster:
         if order.kind == "share":
             self.counts["starts in another place than before the pass, by share"] += before[place] is not job
         if order is self.backfill_order:
-            queue = [one for one in self._in_order(self.order) if one in before]
+            queue = [] if "score" in (self.order.kind, order.kind) else self._in_order(self.order)
+            queue = [one for one in queue if one in before] or [job]
             first = next(one for one in queue if one is job or one in before[place:])
             self.counts[f"starts first in the order of backfilling only, by {order.kind}"] += first is not job
 
@@ -860,6 +918,7 @@ class SlowCluster:
     def _walk(self) -> None:
         """Walk along the queue, start and reserve; find out when the next walk is due, for all that is known."""
         plans: list[Plan] = []
+        self._compute_scores(self.order)
         for job in self._in_turn(self.order):
             if len(plans) >= self.depth:
                 break
@@ -964,6 +1023,8 @@ def order_of(name: str, workload: Workload) -> Order:
     size = np.asarray(workload.processors, dtype=np.float64)
     logs = np.log10(np.maximum(workload.submit, 1.0))
     none = 0.0 * estimate
+    if name.startswith("network"):
+        return Order("score", none.tolist(), network_named(name))
     kind, values = {
         "fcfs": ("arrival", none),
         "drf": ("share", none),
@@ -992,6 +1053,7 @@ def slow_jobs(workload: Workload, cluster: Cluster) -> list[SlowJob]:
             at,
             *(float(submit), float(run), float(estimate), ask_of(cluster, asked[at], int(processors))),
             *(before[at], float(workload.think_s[at]), int(workload.users[at])),
+            request_of(cluster, asked[at], int(processors)),
         )
         for at, (submit, run, estimate, processors) in enumerate(zip(*columns, strict=True))
     ]

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from support.slow_scores import SlowScores
 
+from allocopt.arrays import FloatArray
 from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueOrder, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.traces.workload import Workload
@@ -33,6 +35,8 @@ class _Pool:
     running: list[int] = field(default_factory=list)
     start: dict[int, float] = field(default_factory=dict)
     reserved: dict[int, float] = field(default_factory=dict)
+    joined: dict[int, float] = field(default_factory=dict)
+    known: SlowScores | None = None
 
     def free(self) -> int:
         return self.machine - sum(self.processors[job] for job in self.running)
@@ -40,13 +44,30 @@ class _Pool:
     def fits(self, job: int) -> bool:
         return self.processors[job] <= self.free()
 
+    def join(self, jobs: list[int]) -> None:
+        self.waiting += jobs
+        self.joined |= dict.fromkeys(jobs, self.now)
+
+    def score_by(self, key: Key | None) -> None:
+        """Compute the scores anew, for an order that has a network."""
+        if self.known is not None and isinstance(key, _Scored):
+            key.of.clear()
+            key.of |= self.known.scores(
+                key.network, self.now, {job: self.joined[job] for job in self.waiting}, self.running
+            )
+
     def start_now(self, job: int) -> None:
+        if self.known is not None:
+            self.known.started(self.now - self.joined[job])
         self.waiting.remove(job)
         self.reserved.pop(job, None)
         self.running.append(job)
         self.start[job] = self.now
 
     def release(self, jobs: list[int]) -> None:
+        for job in sorted(jobs, key=lambda job: self.start[job] + self.estimate[job] != self.now):
+            if self.known is not None and job in self.running:
+                self.known.ended(job, self.now - self.start[job])
         self.running = [job for job in self.running if job not in jobs]
 
     def estimated_end(self, job: int) -> float:
@@ -61,11 +82,23 @@ class _Pool:
 
     def candidates(self) -> list[int]:
         """Whoever waits behind the head of the queue, in backfilling order."""
+        self.score_by(self.backfill_key)
         return self.in_order(self.queue()[1:], self.backfill_key)
 
     def in_order(self, jobs: list[int], key: Key | None) -> list[int]:
         """Jobs by a key, or as they come."""
         return list(jobs) if key is None else sorted(jobs, key=lambda job: (key(job, self.now), job))
+
+
+@dataclass
+class _Scored:
+    """A key by the score of a network, as it was last computed."""
+
+    network: FloatArray
+    of: dict[int, float] = field(default_factory=dict)
+
+    def __call__(self, job: int, now: float) -> float:
+        return self.of[job]
 
 
 @dataclass
@@ -102,6 +135,9 @@ def _key(order: QueueOrder, jobs: Workload) -> Key | None:
         return None
     if keys.kind is OrderKind.FIXED:
         return lambda job, now: values[job]
+    if keys.kind is OrderKind.SCORED:
+        assert keys.network is not None
+        return _Scored(keys.network)
     assert keys.kind is OrderKind.AGEING
     return lambda job, now: -values[job] * (now - submit[job])
 
@@ -118,6 +154,8 @@ def slow_starts(jobs: Workload, machine: int, scheduler: ListScheduler, rules: R
     if scheduler.backfill_order is not None:
         tried = _key(scheduler.backfill_order, jobs) or (lambda job, now: submit[job])
     pool = _Pool(jobs.processors.tolist(), jobs.estimate.tolist(), machine, _key(scheduler.order, jobs), tried)
+    asked = [{"processors": one} for one in jobs.processors.tolist()]
+    pool.known = SlowScores(asked, {"processors": machine}, jobs.estimate.tolist(), jobs.users.tolist())
     length = (np.minimum(jobs.run, jobs.estimate) if rules.kill_at_limit else jobs.run).tolist()
     arrivals = _Arrivals(submit, jobs.preceding_rows().tolist(), jobs.think_s.tolist())
     while arrivals.time or pool.waiting or pool.running:
@@ -126,9 +164,10 @@ def slow_starts(jobs: Workload, machine: int, scheduler: ListScheduler, rules: R
         pool.now = min([*arrivals.time.values(), *ends.values(), *wake_ups])
         ended = [job for job in pool.running if ends[job] == pool.now]
         for leaving, arriving in _STEPS[rules.event_order](pool, arrivals, ended):
-            pool.waiting += arriving
+            pool.join(arriving)
             if scheduler.compression and any(pool.ended_early(job) for job in leaving):
                 pool.reserved.clear()
+            pool.score_by(pool.key)
             _PASSES[scheduler.backfill](pool)
     return [pool.start[job] for job in range(len(submit))]
 

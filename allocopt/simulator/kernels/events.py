@@ -11,6 +11,7 @@ from numba import float64, int64, void
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel, question
+from allocopt.simulator.kernels.scoring import count_waiting, learn_of_end, learn_of_start, learn_of_stop
 from allocopt.simulator.rules import EventOrder
 from allocopt.simulator.state import ENDED, EVENTS, NOBODY, RUNNING, STARTED, STATE, Events
 
@@ -156,6 +157,13 @@ def _running_place(state: Events, job: int, n: int) -> int:
 
 
 @inlined
+def _join(state: Events, job: int) -> None:
+    """Let a job join the queue."""
+    enqueue(state, job)
+    count_waiting(state, job, 1)
+
+
+@inlined
 def start_job(state: Events, job: int) -> None:
     """Start, at speed 1, a job that has left the queue."""
     clock, record = state.clock[0], state.jobs[job]
@@ -165,6 +173,7 @@ def start_job(state: Events, job: int) -> None:
     record.event_rank = clock.n_begun + (ON_TIME if record.end == record.expected_end else OFF_TIME)
     record.remaining = record.run
     hold(state, job, 1)
+    learn_of_start(state, job)
     if state.rules[0].track_running:
         insert(state.lists[RUNNING], _running_place(state, job, clock.n_running), clock.n_running, job)
     _push_event(state, job)
@@ -202,6 +211,7 @@ def requeue(state: Events, job: int) -> None:
         _sift_up(state, at)
         _sift_down(state, state.jobs[moved].event_place)
     hold(state, job, -1)
+    learn_of_stop(state, job)
     if state.rules[0].track_running:
         remove(state.lists[RUNNING], _running_place(state, job, clock.n_running), clock.n_running)
     clock.n_running -= 1
@@ -213,7 +223,7 @@ def requeue(state: Events, job: int) -> None:
     record.start = record.end = record.event = record.expected_end = np.nan
     record.reserved = np.inf
     record.speed = 1.0
-    enqueue(state, job)
+    _join(state, job)
 
 
 @inlined
@@ -222,6 +232,7 @@ def _end_next(state: Events) -> None:
     clock = state.clock[0]
     job = _pop_event(state)
     hold(state, job, -1)
+    learn_of_end(state, job)
     if state.rules[0].track_running:
         remove(state.lists[RUNNING], _running_place(state, job, clock.n_running), clock.n_running)
     clock.n_running -= 1
@@ -262,10 +273,10 @@ def _process_arrival(state: Events) -> bool:
     submitted = _next_submission(state) == clock.now
     released = _is_due(state, _RELEASE_BIT)
     if released and not (submitted and clock.next_submission < state.lists[EVENTS, 0]):
-        enqueue(state, _pop_event(state))
+        _join(state, _pop_event(state))
     elif submitted:
         clock.next_submission += 1
-        enqueue(state, clock.next_submission - 1)
+        _join(state, clock.next_submission - 1)
     return released or submitted
 
 

@@ -15,6 +15,7 @@ from numba import int64, void
 
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.events import MOST_INSERTED, enqueue, hold, insert, remove, settle_queue
+from allocopt.simulator.kernels.scoring import SCORED, earliest_release, look_over_queue, score_of
 from allocopt.simulator.rules import Backfill, OrderKind
 from allocopt.simulator.state import (
     BLOCK,
@@ -155,6 +156,39 @@ def _comes_before(state: State, row: int, kind: int, a: int, b: int) -> bool:
     return key_a < key_b or (key_a == key_b and a < b)
 
 
+@earliest_release.answer(State)
+@inlined
+def _earliest_release(state: State) -> float:
+    """Return when the first of the waiting jobs joined the queue; no job has left the middle of it."""
+    first, earliest = state.clock[0].first, np.inf
+    for at in range(first, first + state.clock[0].n_queued):
+        earliest = min(earliest, state.jobs[state.lists[QUEUE, at]].release)
+    return float(earliest)
+
+
+@helper()
+def _score_list(state: State, row: int, first: int, end: int) -> None:
+    """Compute the scores of the jobs of a list."""
+    which, scores, now = int(row != QUEUE), state.scores, state.clock[0].now
+    look_over_queue(state, which)
+    for at in range(first, end):
+        job = state.lists[row, at]
+        record = state.jobs[job]
+        state.steps[_share_at(state, job)] = score_of(scores, which, job, record.estimate, now - record.release)
+
+
+@helper()
+def _share_list(state: State, row: int, first: int, end: int) -> None:
+    """Compute the dominant share of the user of each job of a list."""
+    for at in range(first, end):
+        job, share = state.lists[row, at], 0.0
+        # The largest share of a resource (Ghodsi et al., NSDI 2011).
+        for resource in range(state.units.shape[1]):
+            if state.units[CAPACITY, resource] > 0:
+                share = max(share, state.held[state.jobs[job].user, resource] / state.units[CAPACITY, resource])
+        state.steps[_share_at(state, job)] = share
+
+
 @helper()
 def _sort_at_gaps(state: State, row: int, kind: int, first: int, end: int, gap: int, moves: int) -> bool:
     """Sort what stands at each gap from the other by insertion; return whether so many moves were enough."""
@@ -182,14 +216,10 @@ def sort_list(state: State, row: int, kind: int, begin: int) -> None:
     clock = state.clock[0]
     first = begin + (clock.first if row == QUEUE else 0)
     end = first - begin + clock.n_queued
-    if kind > AGEING:
-        for at in range(first, end):
-            job, share = state.lists[row, at], 0.0
-            # The dominant share of its user: the largest one of a resource (Ghodsi et al., NSDI 2011).
-            for resource in range(state.units.shape[1]):
-                if state.units[CAPACITY, resource] > 0:
-                    share = max(share, state.held[state.jobs[job].user, resource] / state.units[CAPACITY, resource])
-            state.steps[_share_at(state, job)] = share
+    if kind == SCORED:
+        _score_list(state, row, first, end)
+    elif kind > AGEING:
+        _share_list(state, row, first, end)
     gap, moves = 1, 8 * clock.n_queued + 2**18
     while not _sort_at_gaps(state, row, kind, first, end, gap, moves) or gap > 1:
         gap = max(1, (gap if gap > 1 else clock.n_queued) * 5 // 11)

@@ -89,7 +89,8 @@ class MulticoreSimulation:
     ) -> None:
         self.machine, self.jobs = machine, jobs
         self.state, self.multicore = new_simulation(machine, jobs, execution or Execution(), seed, fixed_nodes)
-        self._arrays = [np.asarray(array) for array in (*self.state, *self.multicore)]
+        # The scores of its state are empty: tasks are ordered otherwise.
+        self._arrays = [array for array in (*self.state, *self.multicore) if isinstance(array, np.ndarray)]
         self._fresh = [array.copy() for array in self._arrays]
 
     def reset(self, seed: int = 0) -> None:

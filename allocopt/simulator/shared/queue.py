@@ -1,7 +1,10 @@
 """The queue of shared nodes: lines of waiting jobs, and a heap of the lines whose first jobs a pass looks at."""
 
+import numpy as np
+
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.kernels.events import enqueue, settle_queue
+from allocopt.simulator.kernels.scoring import SCORED, earliest_release, look_over_queue, score_of
 from allocopt.simulator.rules import OrderKind
 from allocopt.simulator.shared.state import BACKFILLING, Shared
 from allocopt.simulator.state import NOBODY
@@ -10,14 +13,21 @@ ARRIVAL, AGEING, FAIR_SHARE = int(OrderKind.ARRIVAL), int(OrderKind.AGEING), int
 
 
 @inlined
+def _order(s: Shared) -> int:
+    """Return the kind of the order in which this part of a pass looks at jobs."""
+    return int(s.rules[0].backfill_order if s.clock[0].part == BACKFILLING else s.rules[0].order)
+
+
+@inlined
 def _key(s: Shared, line: int) -> float:
     """Return the sorting key of the job of a line that is looked at: the lowest stands first."""
-    rules, job = s.rules[0], s.jobs[s.queue[line].looked_at]
-    is_backfilling = s.clock[0].part == BACKFILLING
-    kind = rules.backfill_order if is_backfilling else rules.order
-    value = job.backfill_value if is_backfilling else job.order_value
+    job, is_backfilling = s.jobs[s.queue[line].looked_at], s.clock[0].part == BACKFILLING
+    kind, value = _order(s), job.backfill_value if is_backfilling else job.order_value
     if kind == AGEING:
         return -value * (s.clock[0].now - job.release)
+    if kind == SCORED:
+        wait, number = s.clock[0].now - job.release, s.queue[line].looked_at
+        return score_of(s.scores, int(is_backfilling), number, job.estimate, wait)
     if kind == FAIR_SHARE:
         # The dominant share of its user: the largest one of a resource (Ghodsi et al., NSDI 2011).
         value = 0.0
@@ -52,10 +62,24 @@ def _sink_line(s: Shared, at: int) -> None:
         at = child
 
 
+@earliest_release.answer(Shared)
+@inlined
+def _earliest_release(s: Shared) -> float:
+    """Return when the first of the waiting jobs joined the queue: one that stands first in its line."""
+    earliest = np.inf
+    for place in range(s.clock[0].n_waiting):
+        first = s.queue[s.waiting[0, place]].first_waiting
+        if first >= 0:
+            earliest = min(earliest, s.jobs[first].release)
+    return float(earliest)
+
+
 @helper()
 def order_lines(s: Shared) -> None:
     """Compute the keys of the lines that are left, and make a heap of these."""
     s.clock[0].work -= s.clock[0].n_left
+    if _order(s) == SCORED:
+        look_over_queue(s, int(s.clock[0].part == BACKFILLING))
     for place in range(s.clock[0].n_left):
         line = s.waiting[1, place]
         s.queue[line].key = _key(s, line)
@@ -99,14 +123,13 @@ def take_from_queue(s: Shared, line: int) -> None:
 @inlined
 def put_in_place(s: Shared, line: int, n_started: int) -> None:
     """Restore the heap, after its first line looks at another job or at none; ``n_started`` is not 0 after a start."""
-    clock, rules = s.clock[0], s.rules[0]
+    clock = s.clock[0]
     if s.queue[line].looked_at >= 0:
         s.queue[line].key = _key(s, line)
     else:
         clock.n_left -= 1
         s.waiting[1, 0] = s.waiting[1, clock.n_left]
-    order = rules.backfill_order if clock.part == BACKFILLING else rules.order
-    if n_started > 0 and order == FAIR_SHARE:
+    if n_started > 0 and _order(s) == FAIR_SHARE:
         # What a user holds has changed.
         order_lines(s)
     else:
@@ -117,7 +140,7 @@ def put_in_place(s: Shared, line: int, n_started: int) -> None:
 def _stands_before(s: Shared, a: int, b: int) -> bool:
     """Whether job a stands before job b of the same line."""
     kind = s.rules[0].order
-    if kind == AGEING:
+    if kind in (AGEING, SCORED):
         return bool(s.jobs[a].release < s.jobs[b].release or (s.jobs[a].release == s.jobs[b].release and a < b))
     x = 0.0 if kind == FAIR_SHARE else s.jobs[a].order_value
     y = 0.0 if kind == FAIR_SHARE else s.jobs[b].order_value

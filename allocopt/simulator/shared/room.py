@@ -35,6 +35,7 @@ from allocopt.simulator.shared.state import (
     SharedJobs,
     SharedMachine,
     SharedRules,
+    amounts_asked,
     new_shared,
 )
 from allocopt.simulator.shared.stepping import (
@@ -210,7 +211,7 @@ class SharedNodes:
             workload.run,
             workload.estimate,
             workload.estimate if rules.kill_at_limit else None,
-            np.unique(workload.users, return_inverse=True)[1].reshape(-1),
+            workload.users,
             workload.preceding_rows() if rules.dependencies else None,
             workload.think_s if rules.dependencies else None,
         )
@@ -246,7 +247,7 @@ class SharedNodes:
     @cached_property
     def request(self) -> IntArray:
         """What each job asks for of all nodes together, if it gets as few as it may."""
-        asked = np.stack([_amounts(one, self.cluster) for one in self._requests])
+        asked = np.stack([amounts_asked(one, self.cluster.capacity) for one in self._requests])
         return read_only(asked[:, self._shown][self._request_of])
 
     @cached_property
@@ -521,7 +522,7 @@ class SharedNodes:
 
 def _shown(requests: Sequence[ClusterRequest], cluster: Cluster) -> IntArray:
     """Return the columns of resources that schedulers see: cores, and those that a job asks for and all nodes state."""
-    asked = np.stack([_amounts(one, cluster) for one in requests]).max(axis=0)
+    asked = np.stack([amounts_asked(one, cluster.capacity) for one in requests]).max(axis=0)
     most = cluster.capacity.max(axis=0)
     return np.flatnonzero((asked > 0) & (most < UNKNOWN_MEMORY_MIB) | (np.arange(len(asked)) == 0))
 
@@ -532,19 +533,10 @@ def pool_sizes(requests: Sequence[ClusterRequest], cluster: Cluster) -> IntArray
     It is the share of the resource of which the request has the largest one, rounded up; see `View.as_pool`.
     """
     shown, units = _shown(requests, cluster), cluster.processors
-    asked = np.stack([_amounts(one, cluster) for one in requests])[:, shown]
+    asked = np.stack([amounts_asked(one, cluster.capacity) for one in requests])[:, shown]
     share = (asked / np.maximum(cluster.capacity[:, shown].sum(axis=0), 1)).max(axis=1)
     sizes: IntArray = np.clip(np.ceil(share * units - _ROUNDING), 1, units).astype(np.int64)
     return sizes
-
-
-def _amounts(request: ClusterRequest, cluster: Cluster) -> IntArray:
-    """Return what a job asks for on all nodes together; an exclusive one counts the smallest nodes that it may get."""
-    asked: IntArray = request.least_nodes * request.per_node + request.tasks * request.per_task
-    if request.is_exclusive:
-        smallest = cluster.capacity[request.masks.any(axis=0)].min(axis=0)
-        asked = np.maximum(asked, request.least_nodes * smallest)
-    return asked
 
 
 def _counted(number: int, what: str) -> str:

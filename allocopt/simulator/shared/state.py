@@ -18,7 +18,9 @@ from allocopt.cluster.request import ClusterRequest, mask_table
 from allocopt.kernels.arrays import BoolMatrix, IntMatrix, Records, record_dtype, record_type
 from allocopt.kernels.compiled import inlined
 from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueKeys
+from allocopt.simulator.scoring import Scores, new_scores
 from allocopt.simulator.state import NOBODY, EventClock, EventJob, PassRules, first_clock, wait_for, waiting_jobs
+from allocopt.traces.workload import UNKNOWN_USER
 
 
 class AllocationRule(IntEnum):
@@ -199,6 +201,7 @@ class Shared(NamedTuple):
     downtimes: Records[DowntimeRecord]  # by node
     first_downtime: IntArray  # of each node, and their number; ``(m + 1,)``
     changes: FloatArray  # times at which downtimes end or nodes fail, ascending, and infinity
+    scores: Scores
 
 
 SHARED = record_type(Shared)
@@ -250,7 +253,7 @@ class SharedJobs(NamedTuple):
     run: FloatArray
     estimate: FloatArray
     limit: FloatArray | None = None  # time after its start at which a job is killed
-    user: IntArray | None = None  # numbers from 0, for orders by the users' shares; None for one user
+    user: IntArray | None = None  # `UNKNOWN_USER` where unknown; None if all are
     preceding: IntArray | None = None  # row of the job that has to end first, -1 for none
     think: FloatArray | None = None  # seconds from its end until this one joins the queue
 
@@ -276,7 +279,8 @@ def new_shared(
     jobs = waiting_jobs(_JobRecord, submit, run, estimate)
     jobs["shape"], jobs["next_waiting"] = shape_of.reshape(-1), NOBODY
     jobs["limit"] = np.inf if limit is None else limit
-    jobs["user"] = 0 if user is None else user
+    user = np.full(n, UNKNOWN_USER) if user is None else user
+    jobs["user"] = np.unique(user, return_inverse=True)[1].reshape(-1)
     jobs["order_value"], jobs["backfill_value"] = order.values, tried.values
     if preceding is not None and think is not None:
         wait_for(jobs, preceding, think)
@@ -316,7 +320,10 @@ def new_shared(
         shape["n_masks"], shape["part"] = len(one.masks), one.part
         shape["level"], shape["is_limited"] = level, any(one.most_groups[: level if level >= 0 else None])
     failures["released"] = -1
-    groups = machine.groups.copy()
+    groups, total = machine.groups.copy(), _total(machine)
+    amounts = np.zeros((0, 0), dtype=np.int64)
+    if OrderKind.SCORED in (order.kind, tried.kind):
+        amounts = np.stack([amounts_asked(one, machine.capacity) for one in asked])[shape_of.reshape(-1)]
     segments = [one.segments or (0,) * len(groups) for one in asked]
     # Room for the nodes of each job, whichever they are and however often it starts.
     most_held = np.array([min(one.most_nodes, m) for one in requests])[request]
@@ -332,7 +339,7 @@ def new_shared(
         machine.capacity.copy(),
         np.repeat(machine.capacity[None], 2 + parts, axis=0),
         np.zeros((2 + parts, m), dtype=np.int64),
-        np.where(machine.capacity.max(axis=0) < UNKNOWN_MEMORY_MIB, machine.capacity.sum(axis=0), 0),
+        total,
         np.zeros((n_users, machine.capacity.shape[1]), dtype=np.int64),
         np.zeros(parts, dtype=np.bool_),
         np.zeros((len(asked), parts), dtype=np.bool_),
@@ -360,7 +367,27 @@ def new_shared(
         downtimes,
         np.searchsorted(downtimes["node"], np.arange(m + 1)),
         times_of_change(downtimes),
+        new_scores(order, backfill_order, estimate, amounts, total, user),
     )
+
+
+def _total(machine: SharedMachine) -> IntArray:
+    """Return what all nodes have together, 0 where that is not known, shape ``(R,)``."""
+    known = machine.capacity.max(axis=0) < UNKNOWN_MEMORY_MIB
+    total: IntArray = np.where(known, machine.capacity.sum(axis=0), 0)
+    return total
+
+
+def amounts_asked(request: ClusterRequest, capacity: IntArray) -> IntArray:
+    """Return what a job asks for on all nodes together, shape ``(R,)``, if it gets as few as it may.
+
+    A job that has its nodes alone asks for at least all that is in the smallest nodes that it may get.
+    """
+    asked: IntArray = request.least_nodes * request.per_node + request.tasks * request.per_task
+    if request.is_exclusive:
+        smallest = capacity[request.masks.any(axis=0)].min(axis=0)
+        asked = np.maximum(asked, request.least_nodes * smallest)
+    return asked
 
 
 def times_of_change(downtimes: Any) -> FloatArray:
@@ -382,13 +409,14 @@ def _lines(
     """Return the shape of each line, ``(L,)``, and the line of each job, ``(n,)``; ``rejoins`` if nodes may fail.
 
     Jobs of one shape share a line if none ever overtakes another. In a fixed order, or by arrival, this is always so.
-    By age it is if their values are equal, and by shares if they are one user's. With an order of backfilling of its
-    own the jobs of a line must be equal in both orders: then they stand by submission. That is not the order in which
-    they join if some wait for other jobs or join again; then every job has a line of its own.
+    By age it is if their values are equal, and by shares if they are one user's. By scores, one user's jobs keep the
+    order in which they join: only the first of a line is scored. With an order of backfilling of its own the jobs of a
+    line must be equal in both orders: then they stand by submission. That is not the order in which they join if some
+    wait for other jobs or join again; then every job has a line of its own.
     """
     columns = [jobs["shape"].astype(np.float64)]
     for keys, values in ((order, jobs["order_value"]), (backfill_order, jobs["backfill_value"])):
-        if keys is not None and keys.kind is OrderKind.FAIR_SHARE:
+        if keys is not None and keys.kind >= OrderKind.FAIR_SHARE:
             columns.append(jobs["user"].astype(np.float64))
         elif keys is not None and (keys.kind is OrderKind.AGEING or backfill_order is not None):
             columns.append(values)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.schedulers import AskingEasy, PlainEasy, PlainFairShare, PlainFcfs, PlainFirstFit
 from support.simulations import machine_of, rules, small_workloads
+from support.slow_scores import NetworkOrder, random_network
 from support.slow_simulator import slow_starts
 from support.workloads import workload
 
@@ -146,11 +147,12 @@ def test_what_is_no_backfilling_is_refused_with_the_choices(backfill: Any) -> No
 
 
 fixed_orders: st.SearchStrategy[QueueOrder] = st.sampled_from([FCFS, ShortestJobFirst(), LargestFirst()])
-orders = fixed_orders | st.sampled_from([Wfp3(), Unicep()])
+scored: st.SearchStrategy[QueueOrder] = st.sampled_from([NetworkOrder(random_network(seed)) for seed in range(4)])
+orders = fixed_orders | st.sampled_from([Wfp3(), Unicep()]) | scored
 Case = tuple[Workload, QueueOrder, QueueOrder | None]
 # For the slow twin jobs age from their submission on, so that those which follow others go with the other orders.
 short: st.SearchStrategy[Case] = st.one_of(
-    st.tuples(small_workloads(following=True), fixed_orders, st.none()),
+    st.tuples(small_workloads(following=True), fixed_orders | scored, st.none()),
     st.tuples(small_workloads(), orders, st.none() | orders),
 )
 longer: st.SearchStrategy[Case] = st.tuples(small_workloads(most_jobs=40, most_processors=12), orders, st.none())

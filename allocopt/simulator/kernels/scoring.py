@@ -1,0 +1,200 @@
+"""Scores of waiting jobs: what is counted at events, and the score of a job; see `allocopt.simulator.scoring`."""
+
+import numpy as np
+
+from allocopt.kernels.compiled import helper, inlined, question
+from allocopt.simulator.rules import OrderKind
+from allocopt.simulator.scoring import (
+    ASKED,
+    BIASES,
+    IDLE,
+    IDLE_THEN,
+    INPUTS,
+    LAST,
+    LAST_BUT_ONE,
+    LIMITS,
+    LN_LIMIT,
+    LN_MEAN_LIMIT,
+    LN_MEAN_SHARE,
+    LN_SHARE,
+    LONGEST_WAIT,
+    MEAN_WAIT,
+    N_ENDED,
+    N_FEATURES,
+    N_STARTED,
+    NEURONS,
+    SHARE,
+    SHARES,
+    STARTED_WAIT,
+    TOTAL,
+    USED,
+    USER,
+    WAITING,
+    WORK,
+    Scores,
+)
+from allocopt.simulator.state import Events
+
+SCORED = int(OrderKind.SCORED)
+
+HOUR_S, MINUTE_S, TEN_MINUTES_S = 3600.0, 60.0, 600.0
+WEIGHT_OF_WAIT, WEIGHT_OF_USE = 0.01, 0.5  # of the newest job in the running means
+STARVING = np.log(10.0)  # how far above the mean, as a logarithm, a wait is that counts as starving
+BIAS, OUTPUT = N_FEATURES, N_FEATURES + 1  # rows of a network
+N_OWN = 13  # features of a job itself, the first ones; the others are the same for all jobs of a pass
+
+
+@question
+def earliest_release(state: Events) -> float:
+    """Return when the waiting job that has waited longest joined the queue; infinite if no job waits."""
+    raise NotImplementedError
+
+
+@helper()
+def predicted_run(scores: Scores, job: int, limit: float) -> float:
+    """Return the predicted run time of a job in seconds.
+
+    It is the mean run time of the two jobs of its user that ended last, or of the only one, at most the limit of the
+    job; and that limit if none has ended or the user is unknown (Tsafrir, Etsion and Feitelson, TPDS 2007,
+    10.1109/TPDS.2007.70606).
+    """
+    user = int(scores.jobs[job, USER])
+    if user < 0 or scores.history[user, N_ENDED] == 0:
+        return limit
+    predicted = scores.history[user, LAST]
+    if scores.history[user, N_ENDED] > 1:
+        predicted = (predicted + scores.history[user, LAST_BUT_ONE]) / 2
+    return float(min(predicted, limit))
+
+
+@helper()
+def _count(scores: Scores, job: int, limit: float, n_waiting: int, sign: int) -> None:
+    queue, share = scores.now[WAITING], scores.jobs[job, SHARE]
+    queue[LIMITS] += sign * limit
+    queue[SHARES] += sign * share
+    queue[WORK] += sign * limit * share
+    if n_waiting == 0:
+        # What rounding has left.
+        queue[LIMITS] = queue[SHARES] = queue[WORK] = 0.0
+
+
+@inlined
+def count_waiting(state: Events, job: int, sign: int) -> None:
+    """Count a job among those that wait after it has joined the queue (sign 1), or no more after it left (sign -1)."""
+    if state.scores.networks.size > 0:
+        _count(state.scores, job, state.jobs[job].estimate, state.clock[0].n_queued, sign)
+
+
+@helper()
+def _occupy(scores: Scores, job: int, sign: int) -> None:
+    for resource in range(scores.jobs.shape[1] - ASKED):
+        scores.now[IDLE, resource] -= sign * scores.jobs[job, ASKED + resource]
+
+
+@helper()
+def _learn_wait(scores: Scores, wait: float) -> None:
+    queue = scores.now[WAITING]
+    queue[N_STARTED] += 1
+    queue[MEAN_WAIT] += max(WEIGHT_OF_WAIT, 1 / queue[N_STARTED]) * (wait - queue[MEAN_WAIT])
+
+
+@inlined
+def learn_of_start(state: Events, job: int) -> None:
+    """Note that a job starts that has left the queue."""
+    if state.scores.networks.size > 0:
+        _occupy(state.scores, job, 1)
+        _learn_wait(state.scores, state.clock[0].now - state.jobs[job].release)
+        count_waiting(state, job, -1)
+
+
+@helper()
+def _learn_run(scores: Scores, job: int, run: float, limit: float) -> None:
+    user = int(scores.jobs[job, USER])
+    if user >= 0:
+        past = scores.history[user]
+        past[LAST_BUT_ONE], past[LAST] = past[LAST], run
+        past[USED] += WEIGHT_OF_USE * (run / limit - past[USED])
+        past[N_ENDED] += 1
+
+
+@inlined
+def learn_of_stop(state: Events, job: int) -> None:
+    """Note that a job is stopped, and will start anew: its user's next run times are not predicted from that."""
+    if state.scores.networks.size > 0:
+        _occupy(state.scores, job, -1)
+
+
+@inlined
+def learn_of_end(state: Events, job: int) -> None:
+    """Note that a job ends, and how long it ran."""
+    if state.scores.networks.size > 0:
+        record = state.jobs[job]
+        _occupy(state.scores, job, -1)
+        _learn_run(state.scores, job, state.clock[0].now - record.start, record.estimate)
+
+
+@helper()
+def _summarize(scores: Scores, which: int, n_waiting: int, longest_wait: float) -> None:
+    now, network, n_neurons = scores.now, scores.networks[which], scores.networks.shape[2]
+    queue = now[WAITING]
+    queue[LN_MEAN_LIMIT] = np.log(queue[LIMITS] / n_waiting)
+    queue[LN_MEAN_SHARE] = np.log(queue[SHARES] / n_waiting)
+    queue[LONGEST_WAIT] = longest_wait
+    queue[STARTED_WAIT] = queue[MEAN_WAIT]
+    idle = 1.0
+    for resource in range(scores.jobs.shape[1] - ASKED):
+        now[IDLE_THEN, resource] = now[IDLE, resource]
+        idle = min(idle, now[IDLE, resource] / now[TOTAL, resource])
+    features = now[INPUTS]
+    features[N_OWN] = np.log(queue[WORK] / HOUR_S + 0.1)
+    features[N_OWN + 1] = np.log(n_waiting)
+    features[N_OWN + 2] = np.log(longest_wait / HOUR_S + 0.1)
+    features[N_OWN + 3] = idle
+    for neuron in range(n_neurons):
+        now[BIASES, neuron] = network[BIAS, neuron]
+    for feature in range(N_OWN, N_FEATURES):
+        for neuron in range(n_neurons):
+            now[BIASES, neuron] += network[feature, neuron] * features[feature]
+
+
+@inlined
+def look_over_queue(state: Events, which: int) -> None:
+    """Compute what is the same for all jobs, before scores by the network of the queue (0) or of backfilling (1)."""
+    if state.clock[0].n_queued > 0:
+        wait = state.clock[0].now - earliest_release(state)
+        _summarize(state.scores, which, state.clock[0].n_queued, wait)
+
+
+@helper()
+def score_of(scores: Scores, which: int, job: int, limit: float, wait: float) -> float:
+    """Return the score of a job that has waited so many seconds, as things were at the last `look_over_queue`."""
+    now, network, n_neurons = scores.now, scores.networks[which], scores.networks.shape[2]
+    queue, x, user = now[WAITING], now[INPUTS], int(scores.jobs[job, USER])
+    ln_limit, ln_share = scores.jobs[job, LN_LIMIT], scores.jobs[job, LN_SHARE]
+    ln_predicted, ln_wait = np.log(predicted_run(scores, job, limit)), np.log(wait + MINUTE_S)
+    x[0] = ln_limit
+    x[1] = ln_share
+    x[2] = ln_predicted
+    x[3] = ln_wait
+    x[4] = ln_wait - ln_limit
+    x[5] = ln_wait - ln_predicted
+    x[6] = ln_limit - queue[LN_MEAN_LIMIT]
+    x[7] = ln_share - queue[LN_MEAN_SHARE]
+    x[8] = wait / queue[LONGEST_WAIT] if queue[LONGEST_WAIT] > 0 else 0.0
+    x[9] = scores.history[user, USED] if user >= 0 else 0.5
+    x[10] = 1.0
+    for resource in range(scores.jobs.shape[1] - ASKED):
+        if scores.jobs[job, ASKED + resource] > now[IDLE_THEN, resource]:
+            x[10] = 0.0
+    x[11] = np.log((wait + TEN_MINUTES_S) / (queue[STARTED_WAIT] + TEN_MINUTES_S))
+    x[12] = max(0.0, x[11] - STARVING)
+    neurons = now[NEURONS]
+    for neuron in range(n_neurons):
+        neurons[neuron] = now[BIASES, neuron]
+    for feature in range(N_OWN):
+        for neuron in range(n_neurons):
+            neurons[neuron] += network[feature, neuron] * x[feature]
+    score = network[OUTPUT, 0] * neurons[0]
+    for neuron in range(1, n_neurons):
+        score += network[OUTPUT, neuron] * neurons[neuron] / (1.0 + abs(neurons[neuron]))
+    return float(score)

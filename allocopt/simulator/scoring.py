@@ -1,0 +1,111 @@
+"""Scores of waiting jobs: the features of a job, its user and the queue, and the arrays from which kernels get them.
+
+A score is the output of a network with one hidden layer, plus a linear function of the features. Its weights are a
+matrix of shape ``(F + 2, H + 1)``: a row for each of the `F` features, one of biases, and one of what each neuron
+counts in the output. The first column is the linear function, the others are the `H` hidden neurons, whose output is
+``x / (1 + |x|)``. The job with the lowest score stands first.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.errors import UsageError
+from allocopt.kernels.arrays import FloatMatrix
+from allocopt.simulator.rules import QueueKeys
+from allocopt.traces.workload import UNKNOWN_USER
+
+FEATURES: Mapping[str, str] = MappingProxyType(
+    {
+        "limit": "ln of the job's limit, which is its estimate, in seconds",
+        "share": "ln of the share of the machine that it asks for, of the resource of which it asks for most",
+        "predicted": "ln of its predicted run time in seconds",
+        "wait": "ln of its wait in seconds + 60",
+        "wait_per_limit": "ln of (wait + 60) / limit",
+        "wait_per_predicted": "ln of (wait + 60) / predicted run time",
+        "limit_in_queue": "ln of its limit over the mean limit of the waiting jobs",
+        "share_in_queue": "ln of its share over the mean share of the waiting jobs",
+        "wait_in_queue": "its wait over the longest wait of a waiting job; 0 if nobody has waited",
+        "used_of_limit": "share of their limits that jobs of its user ran: a running mean of weight 0.5 that begins "
+        "at 0.5",
+        "fits": "1 if what it asks for is idle now, else 0",
+        "wait_to_mean": "ln of (wait + 600) over (mean wait + 600); the mean wait of started jobs is a running mean "
+        "of weight 0.01, and the plain mean of the first hundred",
+        "starving": "what wait_to_mean exceeds ln 10 by, else 0",
+        "work": "ln of the hours in which the whole machine could do the work that waits, by its limits, + 0.1",
+        "waiting": "ln of the number of waiting jobs",
+        "longest_wait": "ln of the longest wait of a waiting job in hours + 0.1",
+        "idle": "idle share of the machine, of the resource of which least is idle",
+    }
+)
+"""What a score is computed from, in order. Jobs that ask for a whole machine have a share of 1."""
+
+N_FEATURES = len(FEATURES)
+LAST, LAST_BUT_ONE, USED, N_ENDED = range(4)
+"""Columns of `Scores.history`: run times of the two jobs of the user that ended last, ``used_of_limit``, and how many
+jobs have ended."""
+LN_LIMIT, LN_SHARE, SHARE, USER, ASKED = range(5)
+"""Columns of `Scores.jobs`: logarithms of limit and share, the share, the row of its user in `Scores.history`, -1 for
+unknown, and from ``ASKED`` on the units of each resource that a job asks for."""
+IDLE, TOTAL, IDLE_THEN, WAITING, INPUTS, BIASES, NEURONS = range(7)
+"""Rows of `Scores.now`: the units of each resource that are idle, that there are, and that were idle when this part of
+a pass began; the queue, see `LIMITS`; and for one score after the other the features, the biases of the neurons with
+what features add that are the same for all jobs, and the neurons."""
+LIMITS, SHARES, WORK, MEAN_WAIT, N_STARTED, LN_MEAN_LIMIT, LN_MEAN_SHARE, LONGEST_WAIT, STARTED_WAIT = range(9)
+"""Columns of the row ``WAITING``: sums over the waiting jobs of limits, shares and their products; the running mean of
+the waits of started jobs, and their number; and, as they were when this part of a pass began, logarithms of the mean
+limit and share of the waiting jobs, their longest wait, and the running mean."""
+
+
+class Scores(NamedTuple):
+    """What scores are computed from; resources are those that count. All arrays are empty if no order is scored."""
+
+    networks: Annotated[FloatArray, 3]  # weights for the queue and for backfilling, ``(2, F + 2, H + 1)``
+    history: FloatMatrix  # what is known of each user's jobs, ``(U, 4)``; see `LAST`
+    jobs: FloatMatrix  # ``(n, 4 + R)``; see `LN_LIMIT`
+    now: FloatMatrix  # seven rows of as many columns as the longest needs; see `IDLE`
+
+
+def new_scores(
+    order: QueueKeys,
+    backfill_order: QueueKeys | None,
+    limit: FloatArray,  # of each job in seconds, shape ``(n,)``
+    asked: IntArray,  # units of each resource, shape ``(n, R)``
+    total: IntArray,  # units of the machine, 0 of a resource that does not count, shape ``(R,)``
+    users: IntArray,  # of the jobs, `UNKNOWN_USER` where unknown, shape ``(n,)``
+) -> Scores:
+    """Return what scores are computed from before the first event. Raises `UsageError` if a network has another shape.
+
+    Amounts that exceed the machine count as all of it.
+    """
+    given = [None if keys is None else keys.network for keys in (order, backfill_order)]
+    sizes = {network.shape for network in given if network is not None}
+    if not sizes:
+        return Scores(np.zeros((0, 0, 0)), *(np.zeros((0, 0)) for _ in range(3)))
+    if any(len(shape) != 2 or shape[0] != N_FEATURES + 2 or shape[1] < 1 for shape in sizes):
+        shape = next(iter(sizes))
+        raise UsageError(
+            f"the network that scores jobs has the shape {shape}, must have {N_FEATURES + 2} rows and a column or more"
+        )
+    columns = max(shape[1] for shape in sizes)
+    networks = np.zeros((2, N_FEATURES + 2, columns))
+    for at, network in enumerate(given):
+        if network is not None:
+            networks[at, :, : network.shape[1]] = network
+    counted = np.flatnonzero(total > 0)
+    asked = np.minimum(asked[:, counted], total[counted])
+    share = (asked / total[counted]).max(axis=1, initial=0.0)
+    # A job that asks for nothing that counts is as small as one can be.
+    share[share == 0] = 1.0 / max(1, int(total.max(initial=1)))
+    known, row = np.unique(users[users != UNKNOWN_USER], return_inverse=True)
+    rows = np.full(len(users), -1)
+    rows[users != UNKNOWN_USER] = row.reshape(-1)
+    history = np.zeros((len(known), 4))
+    history[:, USED] = 0.5
+    now = np.zeros((7, max(STARTED_WAIT + 1, N_FEATURES, columns, len(counted))))
+    now[IDLE, : len(counted)] = now[TOTAL, : len(counted)] = total[counted]
+    jobs = np.concatenate((np.stack([np.log(limit), np.log(share), share, rows], axis=1), asked), axis=1)
+    return Scores(networks, history, jobs, now)
