@@ -32,6 +32,7 @@ class SimulateOptions:
     """What is written and printed of a simulation."""
 
     explain: Annotated[str | None, typer.Option(metavar="JOB", help="Say why this job waited, pass by pass.")] = None
+    variants: Annotated[int | None, typer.Option(metavar="N", help="Means over N variants of the run times.")] = None
     by: By = None
     out: Annotated[Path | None, file_option("Write result and inputs as JSON, for rerun.", metavar="FILE")] = None
     jobs_csv: Annotated[Path | None, file_option("Write a row per job as .csv[.gz].", metavar="FILE")] = None
@@ -43,7 +44,7 @@ class SimulateOptions:
 def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True) -> list[dict[str, Any]]:
     """Simulate a trace on a machine under a scheduling policy."""
     from allocopt.experiments.results import ResultModel
-    from allocopt.experiments.simulations import PreparedSimulation
+    from allocopt.experiments.simulations import PreparedSimulation, measures_of_variants
     from allocopt.files.writing import compact_json
     from allocopt.report.schedule_files import write_energy_csv, write_schedule_csv, write_schedule_swf
     from allocopt.simulator.groups import groupings_named, measure_groups
@@ -84,6 +85,9 @@ def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True)
         simulation.policy.remember()
     if asked.out is not None:
         ResultModel.write(asked.out, spec, [row], simulation.inputs.remarks)
+    if asked.variants is not None:
+        found = measures_of_variants(spec, asked.variants)
+        row |= {"variants": asked.variants, "of_variants": {name: list(one) for name, one in found.items()}}
     _print_answer(schedule, metrics, row, groups, explanation, asked.as_json)
     if hasattr(simulation.policy, "remarks"):
         print_remarks(simulation.policy.remarks())
@@ -102,7 +106,7 @@ def _print_answer(
     as_json: bool,
 ) -> None:
     from allocopt.report.rows import SimulateGroupRow
-    from allocopt.report.terminal import groups_table, metrics_table
+    from allocopt.report.terminal import groups_table, metrics_table, variants_table
     from allocopt.simulator.explain import seconds
 
     if as_json:
@@ -113,6 +117,8 @@ def _print_answer(
         print(metrics_table(metrics, screen_width()) + "\n")
         for one, own in groups.items():
             print(groups_table(one, own, screen_width()) + "\n")
+        if "variants" in row:
+            print(variants_table(row["variants"], row["of_variants"]) + "\n")
         if "energy_j" in row:
             print(f"energy {row['energy_j']:,.1f} J, energy-delay product {row['energy_delay_js']:,.0f} J s")
         if "mean_duration_error" in row:

@@ -26,7 +26,7 @@ from allocopt.simulator.engine import is_built_in_only
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.explain import Explanation
 from allocopt.simulator.held_nodes import Allocator
-from allocopt.simulator.metrics import Metrics
+from allocopt.simulator.metrics import Metrics, Trim, measure
 from allocopt.simulator.multicore.policies import Action
 from allocopt.simulator.multicore.simulation import MulticoreSchedule, PlacedJobs
 from allocopt.simulator.multicore.state import IDLE, Execution, ExecutionKind, check_jobs
@@ -48,6 +48,7 @@ from allocopt.traces.components import with_joined_components
 from allocopt.traces.csv_columns import Columns
 from allocopt.traces.reading import read_workload
 from allocopt.traces.tasks import TaskWorkload, read_irmasim
+from allocopt.traces.variants import Interval, varied_run_times
 from allocopt.traces.workload import Workload
 
 
@@ -270,6 +271,31 @@ class PreparedSimulation:
             errors = np.abs((schedule.end - schedule.start) / measured - 1.0)
             row |= {"mean_duration_error": float(errors.mean()), "max_duration_error": float(errors.max())}
         return row
+
+
+VARIED = ("mean_wait_s", "max_wait_s", "mean_bounded_slowdown", "utilization")
+"""Measures that are stated over variants, by their names in rows."""
+
+
+def measures_of_variants(spec: SimulationSpec, variants: int) -> dict[str, Interval]:
+    """Return the measures of `VARIED` over so many variants of the jobs, which the seed draws.
+
+    Raises `UsageError` for less than two variants, and `FieldError` where jobs are of tasks, whose run times the
+    machine decides.
+    """
+    if variants < 2:
+        raise UsageError(f"there are {variants} variants, must be at least 2: an interval needs several")
+    inputs = SimulationInputs.of(spec)
+    if not isinstance(inputs.workload, Workload):
+        raise FieldError("platform", "does not go with variants: the machine decides how long tasks run")
+    rng, rows = np.random.default_rng(spec.seed), []
+    for _ in range(variants):
+        varied = replace(inputs, workload=varied_run_times(inputs.workload, rng))
+        simulation = PreparedSimulation.of(spec, varied)
+        schedule, runtime_s = simulation.timed()
+        metrics = measure(schedule, Trim(spec.trim, spec.trim), spec.starvation)
+        rows.append(simulation.row(schedule, metrics, runtime_s))
+    return {name: Interval.of(np.array([row[name] for row in rows])) for name in VARIED}
 
 
 def _scheduler(spec: SimulationSpec) -> AnyScheduler:

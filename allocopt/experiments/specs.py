@@ -97,7 +97,7 @@ class SettingFields(FileModel):
         "End jobs when their estimate is over; if not given, unless they share cores or memory."
     )
     event_order: Literal["batched", "sequential"] = _field(
-        "One pass after all events at one time, or sequential: one after each.", _ONE_POOL, default="batched"
+        "One pass per time, or sequential: one per event.", _ONE_POOL, default="batched"
     )
     dependencies: bool = _field(
         "Let jobs wait for the preceding job that the trace names, and the think time.", _ONE_POOL, default=True
@@ -149,9 +149,7 @@ class SimulationSpec(SettingFields, Specification):
     conservative_compression: bool = _field(
         "Plan all conservative reservations anew when a job ends early; else they never move.", _ONE_POOL, default=True
     )
-    allocator: Text | None = _field(
-        "Solver that chooses nodes; if not given, the first idle ones.", _NODES, names="solvers"
-    )
+    allocator: Text | None = _field("Solver that picks nodes; else the first idle.", _NODES, names="solvers")
     strategy: _Strategy | None = _field("Strategy of the allocator: free if not given.", _NODES)
     time_limit: Seconds | None = _field("Seconds that the allocator may take for jobs that start together.", _NODES)
     iterations: Positive | None = _field("Steps that it may take for them.", _NODES)

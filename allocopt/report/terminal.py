@@ -97,6 +97,12 @@ def metrics_table(metrics: Metrics, width: int | None = None) -> str:
     return "\n\n".join(tables)
 
 
+def variants_table(variants: int, found: Mapping[str, Sequence[float]]) -> str:
+    """Format means over variants of a trace, and from where to where their intervals of 95 % go."""
+    cells: list[list[Cell]] = [[name, *interval] for name, interval in found.items()]
+    return aligned_table((f"over {variants} variants", "mean", "95 % from", "to"), cells, (None, 2, 2, 2))
+
+
 def groups_table(grouping: Grouping, groups: Mapping[str, JobStatistics], width: int | None = None) -> str:
     """Format the measures of groups of jobs, in lines of at most ``width`` characters; of many groups the first."""
     if list(groups) == [UNKNOWN]:

@@ -7,7 +7,7 @@ asked for. Held-out days, counted from the trace's first midnight, belong to eva
 model sees them.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -72,15 +72,6 @@ class Split:
         chosen = np.flatnonzero(np.isin(self.days, self.held_out))
         begin_s = float(self.days[chosen].min() * DAY_S)
         return self.workload.subset(chosen, begin_s, f"{self.workload.name}, held-out days")
-
-
-def varied_jobset(workload: Workload, rng: np.random.Generator, jitter: float = RUN_JITTER) -> Workload:
-    """Return the jobs with somewhat longer or shorter run times, of at least a second; estimates stay.
-
-    One such change moves all that follows in a busy schedule, so variants tell better what a policy is worth.
-    """
-    run = np.rint(workload.run * np.exp(jitter * rng.standard_normal(len(workload))))
-    return replace(workload, run=np.clip(run, 1.0, np.maximum(workload.estimate, 1.0)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,9 +20,10 @@ from allocopt.simulator.decisions import Decision
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.two_level import TwoLevelLog, TwoLevelScheduler
 from allocopt.simulator.view import View
+from allocopt.traces.variants import varied_run_times
 from allocopt.traces.workload import Workload
 from learned.dras.environment import JobsetEnvironment, Validator
-from learned.dras.jobsets import DAY_S, varied_jobset
+from learned.dras.jobsets import DAY_S, RUN_JITTER
 from learned.rl.slots import CompactNetwork, SlotPolicy
 from learned.rl.training import PpoSettings, check_torch
 from learned.weights import Card, find_weights, load_weights
@@ -118,7 +119,7 @@ def _adapted(
 
     rng = np.random.default_rng(seeds)
     seed = int(rng.integers(2**31))
-    trained, judges = ([varied_jobset(jobs, rng) for _ in range(n)] for n in (variants, judging))
+    trained, judges = ([varied_run_times(jobs, rng, RUN_JITTER) for _ in range(n)] for n in (variants, judging))
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = SlotActorCritic(CompactNetwork.of(weights))

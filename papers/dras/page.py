@@ -20,7 +20,7 @@ from allocopt.files.writing import write_text
 from allocopt.report.plot import WIDE, Axis, Colours, Key, Panel
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.simulate import simulate
-from learned.dras.jobsets import varied_jobset
+from allocopt.traces.variants import varied_run_times
 from papers.artifact import Asked
 from papers.dras.configuration import AGENTS, HELD_OUT, PAPER_METHODS, REFERENCE, SITES, jobsets_of, schedulers
 from papers.dras.curves import ORDERS
@@ -185,7 +185,7 @@ def _measure_jitter(data: Path, path: Path) -> None:
         (jobs,) = jobsets_of(site, HELD_OUT, asked)
         ratios = found[site.name] = {method: [] for method in JITTERED}
         for seed in range(VARIANTS):
-            variant = varied_jobset(jobs, np.random.default_rng(seed), JITTER)
+            variant = varied_run_times(jobs, np.random.default_rng(seed), JITTER)
             waits = {}
             for method in (REFERENCE, *JITTERED):
                 (scheduler,) = schedulers(method, site, asked)

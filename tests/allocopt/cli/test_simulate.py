@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.multicore import PLATFORM
 from support.program import Run
@@ -22,6 +23,7 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.state import State
 from allocopt.traces.applications import WORKFLOWS, profiled_jobs, queue_workload
 from allocopt.traces.reading import read_workload
+from allocopt.traces.variants import varied_run_times
 from learned.asax.scheduler import AsaxPolicy
 
 KEYS = "jobs mean_wait_s max_wait_s mean_bounded_slowdown utilization makespan_s runtime_s jobs_per_s".split()
@@ -55,6 +57,27 @@ def test_the_row_has_the_fields_that_other_tools_read(run: Run, trace: Path) -> 
     row = json.loads(answer.out)
     assert (answer.code, list(row)) == (0, KEYS)
     assert (row["jobs"], row["makespan_s"]) == (5, 650)
+
+
+def test_variants_are_those_that_python_draws_with_the_seed(run: Run, trace: Path, tmp_path: Path) -> None:
+    out = tmp_path / "row.json"
+    answer = run("simulate", trace, "--policy", "sjf+easy", "--variants", "4", "--seed", "3", "--json", "--out", out)
+    row = json.loads(answer.out)
+    assert (answer.code, list(row)) == (0, [*KEYS, "variants", "of_variants"])
+    jobs, rng, waits = read_workload(trace), np.random.default_rng(3), []
+    for _ in range(4):
+        schedule = simulate(varied_run_times(jobs, rng), 4, "sjf+easy")
+        waits.append(float((schedule.start - schedule.release).mean()))
+    assert row["of_variants"]["mean_wait_s"][0] == pytest.approx(np.mean(waits))
+    assert all(low <= mean <= high for mean, low, high in row["of_variants"].values())
+    # What is kept for `rerun` is the row of the trace itself.
+    assert run("rerun", out).code == 0
+    assert "over 4 variants" in run("simulate", trace, "--variants", "4").out
+
+
+def test_one_variant_and_variants_of_tasks_are_refused(run: Run, on_platform: Run, trace: Path) -> None:
+    assert "there are 1 variants, must be at least 2" in run("simulate", trace, "--variants", "1").err
+    assert "does not go with variants" in on_platform("--variants", "3").err
 
 
 CONSERVATIVE = ("--backfill", "conservative", "--set")

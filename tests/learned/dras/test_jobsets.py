@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from allocopt.errors import UsageError
+from allocopt.traces.variants import varied_run_times
 from allocopt.traces.workload import Workload
-from learned.dras.jobsets import DAY_S, WEEK_S, Split, SyntheticModel, varied_jobset
+from learned.dras.jobsets import DAY_S, RUN_JITTER, WEEK_S, Split, SyntheticModel
 
 N = 64
 
@@ -90,11 +91,11 @@ def test_a_seed_fixes_a_week_whose_load_is_positive() -> None:
 
 def test_a_variant_differs_in_run_times_alone_and_keeps_within_estimates() -> None:
     jobs = trace()
-    variant = varied_jobset(jobs, np.random.default_rng(0))
+    variant = varied_run_times(jobs, np.random.default_rng(0), RUN_JITTER)
     for name in ("submit", "processors", "estimate"):
         np.testing.assert_array_equal(getattr(variant, name), getattr(jobs, name))
     assert (variant.run != jobs.run).mean() > 0.9
     assert (variant.run <= np.maximum(jobs.estimate, 1.0)).all()
     assert 0.15 < np.log(variant.run / jobs.run)[variant.run < jobs.estimate].std() < 0.25
-    steadier = varied_jobset(jobs, np.random.default_rng(0), 0.05)
+    steadier = varied_run_times(jobs, np.random.default_rng(0), 0.05)
     assert 0.03 < np.log(steadier.run / jobs.run)[steadier.run < jobs.estimate].std() < 0.07

@@ -20,11 +20,12 @@ from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.reading import read_workload
+from allocopt.traces.variants import varied_run_times
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from learned.dras import policies
 from learned.dras.environment import Validator, _Waits
-from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel, varied_jobset
+from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, RUN_JITTER, Split, SyntheticModel
 from learned.dras.policies import DecimaPg, DrasPpo, _adapted, _ended_jobs
 from learned.rl.networks import SlotActorCritic, weights_of
 from learned.rl.slots import CompactNetwork
@@ -103,7 +104,7 @@ def agent(tmp_path: Path) -> Path:
 def test_new_weights_are_better_on_other_variants_of_what_was_seen_or_not_taken() -> None:
     seen, options = busy_days(0, 250, 8, NODES), DrasOptions(reward=REWARD, skips_forced=True)
     rng = np.random.default_rng(99)
-    validator = Validator([varied_jobset(seen, rng) for _ in range(24)], NODES, options)
+    validator = Validator([varied_run_times(seen, rng, RUN_JITTER) for _ in range(24)], NODES, options)
     changed = 0
     for seed in range(2):
         old = fresh_weights(seed)
