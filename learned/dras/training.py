@@ -21,6 +21,7 @@ from allocopt.traces.workload import Workload
 from learned.dras.environment import JobsetEnvironment, Phase, SeveralMachines, Validator
 from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
 from learned.rl.slots import CompactNetwork
+from learned.rl.traces import acknowledgement, check_sizes, read_traces
 from learned.rl.training import (
     A2cSettings,
     DeclaredTraining,
@@ -44,12 +45,6 @@ SHARES = {"sampled": 0.1, "real": 0.1, "synthetic": 0.8}
 MOST_SAMPLED, MOST_SYNTHETIC = 32, 128  # Jobsets of these phases, over which the episodes go round
 MANY_REAL, VALIDATED_REAL = 10, 5  # Number of real jobsets from which on each fifth of them validates
 VALIDATION_SEED = 8000  # Seed of the synthetic weeks that validate; trainings must not take it
-ACKNOWLEDGEMENTS = {
-    "Theta": "Theta trace of January 2018, from the authors of CQGym (SPEAR, Illinois Institute of Technology)",
-    "SDSC": "SDSC SP2 log, Parallel Workloads Archive, courtesy of the San Diego Supercomputer Center and V. Schenk",
-    "HPC2N": "HPC2N log, Parallel Workloads Archive, courtesy of Ake Sandgren and Michael Jack",
-}
-"""Who is to be thanked for a trace, by the beginning of its name."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +99,9 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         if not set(phases) <= SHARES.keys() or len(set(phases)) != len(phases):
             raise UsageError(f"phases are {self.phases!r}, must be different ones of {', '.join(SHARES)}")
         super().__post_init__()
-        paths, sizes = self.trace.split(","), str(self.processors).split(",")
-        if self.cluster and any(size.strip() != "0" for size in sizes):
+        if self.cluster and any(size.strip() != "0" for size in str(self.processors).split(",")):
             raise UsageError("a cluster says how large the machine is: give no processors")
-        if len(sizes) not in (1, len(paths)) or not all(size.strip().isdecimal() for size in sizes):
-            right = f"a number, or one for each of {len(paths)} traces"
-            raise UsageError(f"processors are {self.processors!r}, must be {right}")
+        check_sizes(self.trace, self.processors)
         if not 0 < self.lowest_load <= self.highest_load:
             raise UsageError(f"loads are {self.lowest_load} .. {self.highest_load}, must rise and be positive")
 
@@ -179,9 +171,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         return Validated(inner, inner.model, self.every or self.usual_every)
 
     def result(self, learner: "BestKept") -> Trained:
-        traces = [Path(path).name for path in self.trace.split(",")]
-        thanks = [text for name, text in ACKNOWLEDGEMENTS.items() if any(one.startswith(name) for one in traces)]
-        told = {"acknowledgement": "; ".join(thanks), "reservations": self.reservations.name.lower()}
+        told = {"acknowledgement": acknowledgement(self.trace), "reservations": self.reservations.name.lower()}
         return "compact", learner.best, {**told, "reward": asdict(self.reward), "score": float(learner.best_score)}
 
     def _prepare(self, model: "SlotActorCritic", environment: JobsetEnvironment | SeveralMachines, seed: int) -> None:
@@ -189,18 +179,11 @@ class DrasTraining(DeclaredTraining["BestKept"]):
 
     def traces(self) -> list[tuple[Workload, int]]:
         """Read all traces, each without jobs larger than its machine, and the machine's size."""
-        paths, sizes = self.trace.split(","), str(self.processors).split(",")
         if self.cluster:
             cluster = read_cluster([Path(file) for file in self.cluster.split(",")])
+            paths = self.trace.split(",")
             return [(_in_pool(read_workload(path), cluster), cluster.processors) for path in paths]
-        found = []
-        for path, size in zip(paths, sizes * (len(paths) // len(sizes)), strict=True):
-            workload = read_workload(path)
-            machine = int(size) or workload.machine_processors
-            if not machine:
-                raise UsageError(f"{path} does not say how large its machine is: give --processors")
-            found.append((workload.fitting(machine), machine))
-        return found
+        return read_traces(self.trace, self.processors)
 
     def jobsets(self, workload: Workload, machine: int, seed: int) -> tuple[list[Phase], Sequence[Workload]]:
         """Return the phases, and the jobsets that validate, of a trace."""

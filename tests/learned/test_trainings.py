@@ -40,6 +40,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         for agent, level in (("pg", "normal"), ("pg", "minimal"), ("a2c", "small"))
     ),
     ("nsa", {"network": "cnn-1", "updates": 3, "environments": 8, "window_epochs": 1}),
+    *(
+        ("evolved-priority", {"generations": 3, "population": 4, "blocks": 2, "block_jobs": 200, **options})
+        for options in ({}, {"hidden": 0, "held_out": 0.0, "goal": "fair"})
+    ),
     ("lns-prices", {"updates": 6, "windows": 4, "large_windows": 1, "label_steps": 50}),
 ]
 
@@ -90,11 +94,18 @@ def act(name: str, path: str, options: dict[str, Any]) -> None:
 FILES: dict[str, Callable[[str], object]] = {
     "dras-ppo": lambda path: get_policy("dras-ppo", {"weights": path}),
     "cush": lambda path: get_policy("cush", {"weights": path}),
+    "evolved-priority": lambda path: get_policy("evolved-priority", {"weights": path}),
     "irmasim": irmasim.Agent.load,
     "nsa": lambda path: Nsa(path).loaded(),
     "lns-prices": lambda path: LnsPrices(weights=path).loaded(),
 }
-SHIPPED = {"dras-ppo": "dras-ppo-theta", "cush": "cush-sierra", "nsa": "nsa-fcn-1", "lns-prices": "lns-prices"}
+SHIPPED = {
+    "dras-ppo": "dras-ppo-theta",
+    "cush": "cush-sierra",
+    "evolved-priority": "evolved-priority-balanced",
+    "nsa": "nsa-fcn-1",
+    "lns-prices": "lns-prices",
+}
 ACTOR = {"0.weight": (32, 51), "0.bias": (32,), "2.weight": (6, 32), "2.bias": (6,)}
 
 
@@ -114,7 +125,7 @@ def test_a_file_of_another_training_or_shape_is_refused(name: str, tmp_path: Pat
     write_weights(path, weights, Card(**other))
     with pytest.raises(BadFileError, match=rf"w\.safetensors: holds weights of 'other', not of '{name}'"):
         load(str(path))
-    first = next(part for part in weights if part.endswith(("2.weight", "leaf_in")))
+    first = next(part for part in weights if part.endswith(("2.weight", "leaf_in", "network")))
     for changed in ({first: weights[first][:1, :1]}, {}):
         write_weights(path, {part: array for part, array in weights.items() if part != first} | changed, card)
         with pytest.raises(BadFileError, match=r"w\.safetensors: .*(missing|has (shape|no|1 outputs))"):
@@ -122,7 +133,7 @@ def test_a_file_of_another_training_or_shape_is_refused(name: str, tmp_path: Pat
 
 
 def of_a_trace(name: str, options: dict[str, Any], trace: Path | str) -> Any:
-    return get_training(name, {"trace": str(trace), **options} if name.startswith("d") else options)
+    return get_training(name, {"trace": str(trace), **options} if name.startswith(("d", "evolved")) else options)
 
 
 WINDOWS = "reserved for evaluation: it makes the windows of instances"
@@ -192,6 +203,18 @@ REFUSED_OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"ent_coef": -1.0}, "ent_coef is .*, must be within"),
         ({"ent_coef": 1e300}, "ent_coef is .*, must be within"),
         ({"entropies": 0.5}, "no option 'entropies'; it has: network, updates, environments"),
+    ],
+    "evolved-priority": [
+        ({"trace": ""}, "needs a trace"),
+        ({"goal": "fame"}, "must be one of balanced, slowdown, fair"),
+        ({"processors": "32,64"}, "must be a number, or one for each of 1 traces"),
+        ({"processors": 32, "cluster": "slurm.conf"}, "give no processors"),
+        ({"population": 3}, "population is 3, must be at least 4"),
+        ({"held_out": 1.0}, "held_out is 1.0, must be within 0.0 .. 0.9"),
+        ({"hidden": -1}, "hidden is -1, must not be negative"),
+        ({"features": "wait,size"}, "must be different ones of limit, share, predicted"),
+        ({"features": "wait,wait"}, "must be different ones"),
+        ({"features": "wait"}, "at least two"),
     ],
     "lns-prices": [({option: 0}, "at least 1") for option in ("updates", "windows", "label_steps")],
 }

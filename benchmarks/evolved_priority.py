@@ -1,0 +1,145 @@
+"""``evolved-priority`` and its rivals on logs that it was not trained on, on the same variants of each log."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from allocopt.arrays import FloatArray
+from allocopt.kernels.ready import make_ready
+from allocopt.report.words import Cell, aligned_table
+from allocopt.simulator.rooms import kernels_of
+from allocopt.simulator.rules import Backfill, QueueKeys
+from allocopt.simulator.scheduler import AnyScheduler, ListScheduler
+from allocopt.simulator.simulate import as_scheduler, simulate
+from allocopt.traces.reading import read_workload
+from allocopt.traces.variants import JITTER, Interval, varied_run_times
+from allocopt.traces.workload import UNKNOWN_USER, Workload
+from heuristics.scheduling.queue_orders import FirstComeFirstServed, ShortestJobFirst
+from learned.priorities.policy import EvolvedPriority
+from learned.weights import shipped_weights
+from papers.pages import page_parser, write_page
+
+LOGS = {
+    "KTH-SP2": ("KTH-SP2-1996-2.1-cln.swf.gz", 0),
+    "CTC-SP2": ("CTC-SP2-1996-3.1-cln.swf.gz", 0),
+    "SDSC-BLUE": ("SDSC-BLUE-2000-4.2-cln.swf.gz", 40_000),
+    "CEA-Curie": ("CEA-Curie-2011-2.1-cln.swf.gz", 40_000),
+}
+"""Files of logs, and how many of their first jobs are simulated; 0 for all."""
+RULES = ("wfp3", "unicep", "sjf", "smallest-area", "f1", "f2", "f3", "f4")
+MEASURES = ("mean wait", "slowdown", "99 % wait", "longest wait")
+HEADER = ("policy", *MEASURES)
+WAIT, LONGEST = 0, 3
+ASKED_LESS, ASKED_LONGEST = 0.92, 1.5
+"""Asked of `balanced`: mean wait over that of the better rule on three logs, and longest wait over EASY's on all."""
+
+
+def shown(values: FloatArray) -> str:
+    """Write a mean over variants and its interval of 95 %."""
+    mean, low, high = Interval.of(values)
+    return f"{mean:.3f} ({low:.3f} .. {high:.3f})"
+
+
+class Rival(NamedTuple):
+    """A policy, and whether it is told whose a job is."""
+
+    scheduler: AnyScheduler
+    knows_users: bool = True
+
+
+@dataclass(frozen=True)
+class Permuted:
+    """Queue order by the weights of another network in a random order: a control."""
+
+    network: FloatArray
+    name: str = "permuted"
+
+    def keys(self, workload: Workload, rng: np.random.Generator) -> QueueKeys:
+        weights = np.random.default_rng(0).permutation(self.network.ravel())
+        return QueueKeys.by_score(len(workload), weights.reshape(self.network.shape))
+
+
+def rivals(weights: Sequence[str]) -> dict[str, Rival]:
+    """Return the policies by name: EASY first, then its rivals, then networks, and controls of the first of these."""
+    sjbf = ListScheduler(FirstComeFirstServed(), Backfill.EASY, ShortestJobFirst())
+    found = {"easy": Rival(as_scheduler("fcfs+easy")), "easy-sjbf": Rival(sjbf)}
+    found |= {name: Rival(as_scheduler(f"{name}+easy")) for name in RULES}
+    networks = {name.rpartition("/")[2]: EvolvedPriority(name) for name in weights}
+    found |= {name: Rival(ListScheduler(order, Backfill.EASY)) for name, order in networks.items()}
+    name, order = next(iter(networks.items()))
+    found[f"{name}, users unknown"] = found[name]._replace(knows_users=False)
+    found[f"{name}, weights permuted"] = Rival(ListScheduler(Permuted(order.network), Backfill.EASY))
+    return found
+
+
+def measures(workload: Workload, machine: int, rival: Rival) -> list[float]:
+    """Return mean wait, mean bounded slowdown, the wait that 99 % of the jobs do not exceed, and the longest wait."""
+    if not rival.knows_users:
+        workload = replace(workload, users=np.full(len(workload), UNKNOWN_USER))
+    schedule = simulate(workload, machine, rival.scheduler)
+    wait, run = schedule.start - schedule.release, schedule.end - schedule.start
+    slowdown = np.maximum(1.0, (wait + run) / np.maximum(run, 10.0))
+    return [float(wait.mean()), float(slowdown.mean()), float(np.percentile(wait, 99)), float(wait.max())]
+
+
+def measured(workload: Workload, machine: int, found: Mapping[str, Rival], variants: int) -> dict[str, FloatArray]:
+    """Return the measures of each policy over those of EASY, variant by variant, shape ``(variants, 4)``."""
+    for rival in found.values():
+        make_ready(kernels_of(machine, rival.scheduler, is_built_in_only=True))
+    rng = np.random.default_rng(20_260)
+    others = [varied_run_times(workload, rng) for _ in range(variants)]
+    runs = [partial(measures, other, machine, rival) for rival in found.values() for other in others]
+    with ThreadPoolExecutor(2) as pool:
+        values = np.array(list(pool.map(lambda run: run(), runs))).reshape(len(found), variants, len(MEASURES))
+    return {name: values[at] / values[0] for at, name in enumerate(found)}
+
+
+def verdict(log: str, found: Mapping[str, FloatArray], network: str) -> list[Cell]:
+    """Return what a network is worth beside WFP3 and UNICEP on a log, by paired differences of mean waits."""
+    better = min(("wfp3", "unicep"), key=lambda name: float(found[name][:, WAIT].mean()))
+    differences = [shown(found[network][:, WAIT] - found[name][:, WAIT]) for name in ("wfp3", "unicep")]
+    ratio = shown(found[network][:, WAIT] / found[better][:, WAIT])
+    return [log, network, *differences, better, ratio, float(found[network][:, LONGEST].mean())]
+
+
+def main() -> None:
+    parser = page_parser(__doc__, "two variants of KTH-SP2", "the traces of the logs")
+    parser.add_argument("--variants", type=int, default=20, help="variants of each log")
+    parser.add_argument("--weights", nargs="+", default=shipped_weights("evolved-priority"), help="names, or files")
+    asked = parser.parse_args()
+    found = rivals(asked.weights)
+    networks = [name.rpartition("/")[2] for name in asked.weights]
+    sections, verdicts = [], []
+    for log, (name, jobs) in list(LOGS.items())[: 1 if asked.quick else None]:
+        workload = read_workload(asked.data / "traces" / name)
+        assert workload.machine_processors is not None
+        workload = workload.fitting(workload.machine_processors).stretch(0, jobs or len(workload))
+        of_log = measured(workload, workload.machine_processors, found, 2 if asked.quick else asked.variants)
+        rows = [[name, *map(shown, values.T)] for name, values in of_log.items()]
+        table = aligned_table(HEADER, rows, (None,) * len(HEADER))
+        print(f"{log}\n{table}", flush=True)
+        sections.append(f"## {log}\n\n{table}")
+        verdicts += [verdict(log, of_log, network) for network in networks]
+    columns = ("log", "weights", "beside WFP3", "beside UNICEP", "better rule", "mean wait over its", "longest wait")
+    table = aligned_table(columns, verdicts, (None,) * 6 + (3,))
+    sections.insert(0, f"## Beside WFP3 and UNICEP\n\n{table}")
+    write_page(
+        "evolved_priority",
+        "An evolved queue order beside rules",
+        "A network that was evolved on four logs orders the queues of four others. With weights `balanced` jobs wait 7 "
+        "to 28 % less than under the better of WFP3 and UNICEP, and the intervals exclude 0 on every log; 8 % on three "
+        "of four was asked for, and it is 7.6 % on the third. The longest waits are 0.95 to 1.33 of EASY's.",
+        sections,
+        "All measures are over those of EASY on the same variant: means over variants and their intervals of 95 %. "
+        f"In a variant run times are multiplied by exp(N(0, {JITTER})). All policies backfill as EASY does. "
+        "Differences of mean waits are paired, in units of EASY's.",
+        is_quick=asked.quick,
+    )
+
+
+if __name__ == "__main__":
+    main()

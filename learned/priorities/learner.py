@@ -1,0 +1,229 @@
+"""An evolution strategy that finds the network of a queue order: its candidates schedule blocks of jobs of traces."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from cmaes import SepCMA
+
+from allocopt.arrays import FloatArray
+from allocopt.cluster.cluster import Cluster
+from allocopt.errors import UsageError
+from allocopt.simulator.rules import Backfill, QueueKeys
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.simulate import simulate
+from allocopt.traces.variants import Interval, varied_run_times
+from allocopt.traces.workload import Workload
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
+from learned.priorities.network import first_parameters, network_of, parameters_of
+
+WAIT_S, LONGEST_S = 60.0, 600.0  # added to mean and longest waits, so that ratios of short ones count little
+AVERAGED = 40  # latest generations that the network averages, about
+EASY = ListScheduler(FirstComeFirstServed(), Backfill.EASY)
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a network is evolved for: a loss of its schedule of a block of jobs, in ratios to that of EASY.
+
+    The loss is a weighted sum of the logarithms of the ratios of mean waits and of mean bounded slowdowns, plus a
+    weight times the logarithm of the ratio of longest waits over a tolerated one, where that is exceeded.
+    """
+
+    wait: float
+    slowdown: float
+    longest: float
+    tolerated: float
+
+    def loss(self, found: "Waits", easy: "Waits") -> float:
+        """Return the loss of a schedule, given that of EASY."""
+        ratio = np.log((found.longest_s + LONGEST_S) / (easy.longest_s + LONGEST_S) / self.tolerated)
+        return float(
+            self.wait * np.log((found.mean_s + WAIT_S) / (easy.mean_s + WAIT_S))
+            + self.slowdown * np.log(found.slowdown / easy.slowdown)
+            + self.longest * max(0.0, ratio)
+        )
+
+
+GOALS: Mapping[str, Goal] = MappingProxyType(
+    {
+        "balanced": Goal(wait=1.0, slowdown=0.5, longest=3.0, tolerated=1.0),
+        "slowdown": Goal(wait=0.5, slowdown=1.0, longest=1.0, tolerated=1.5),
+        "fair": Goal(wait=0.5, slowdown=0.25, longest=4.0, tolerated=0.8),
+    }
+)
+"""Goals by name, which are those of the weights that come with the package."""
+
+
+class Waits(NamedTuple):
+    """Measures of a schedule: mean and longest wait in seconds, and mean bounded slowdown."""
+
+    mean_s: float
+    longest_s: float
+    slowdown: float
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> "Waits":
+        """Measure a schedule."""
+        wait, run = schedule.start - schedule.release, schedule.end - schedule.start
+        slowdown = np.maximum(1.0, (wait + run) / np.maximum(run, 10.0))
+        return cls(float(wait.mean()), float(wait.max()), float(slowdown.mean()))
+
+
+class Site(NamedTuple):
+    """A trace and the machine that it runs on, or its number of processors."""
+
+    workload: Workload
+    machine: int | Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """How networks are evolved.
+
+    Parameters
+    ----------
+    goal
+        The loss of a block.
+    population
+        Candidates of a generation.
+    blocks
+        Blocks that each candidate of a generation schedules, the same for all; the traces take turns.
+    block_jobs
+        Consecutive jobs of a block.
+    features
+        Names of the features that count, some of `FEATURES`.
+    hidden
+        Hidden neurons of the network.
+    sigma
+        Standard deviation of the first candidates.
+    jitter
+        Standard deviation of what run times are varied by, as a logarithm.
+    threads
+        Simulations at a time.
+    """
+
+    goal: Goal
+    population: int
+    blocks: int
+    block_jobs: int
+    features: tuple[str, ...]
+    hidden: int
+    sigma: float
+    jitter: float
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """The queue order of a candidate."""
+
+    network: FloatArray
+    name: str = "candidate"
+
+    def keys(self, workload: Workload, rng: np.random.Generator) -> QueueKeys:
+        return QueueKeys.by_score(len(workload), self.network)
+
+
+def scheduler_of(network: FloatArray) -> ListScheduler:
+    """Return EASY backfilling under the scores of a network."""
+    return ListScheduler(_Scored(network), Backfill.EASY)
+
+
+class PriorityLearner:
+    """Evolves a network by CMA-ES with a diagonal covariance (Ros and Hansen, PPSN 2008, 10.1007/978-3-540-87700-4_30).
+
+    See `learned.rl.workers.Learner`; an update is a generation. Evolution begins with a network if one is given.
+    """
+
+    def __init__(self, sites: Sequence[Site], evolution: Evolution, seed: int, start: FloatArray | None = None) -> None:
+        self._sites, self._evolution = sites, evolution
+        self._rng = np.random.default_rng(seed)
+        features, hidden = evolution.features, evolution.hidden
+        first = first_parameters(features, hidden, self._rng)
+        if start is not None:
+            first = parameters_of(start, features, hidden)
+        self._strategy = SepCMA(first, evolution.sigma, seed=0, population_size=evolution.population)
+        self._generations = 0
+        self._average = first.copy()
+
+    @property
+    def network(self) -> FloatArray:
+        """The network of the mean of the candidates, averaged over the last generations: each sees other blocks."""
+        return self._network_of(self._average)
+
+    def update(self, share: float) -> dict[str, float]:
+        """Let a generation schedule new blocks, and learn which of its candidates did best."""
+        evolution, strategy = self._evolution, self._strategy
+        strategy.reseed_rng(int(self._rng.integers(2**32)))
+        candidates = [strategy.ask() for _ in range(evolution.population)]
+        blocks = [self._drawn(self._generations * evolution.blocks + at) for at in range(evolution.blocks)]
+        losses = self._losses(list(map(self._network_of, candidates)), blocks).mean(axis=1)
+        if not np.isfinite(losses).all():
+            raise UsageError("the training diverged: a loss is not a finite number")
+        strategy.tell(list(zip(candidates, losses.tolist(), strict=True)))
+        self._generations += 1
+        self._average += (strategy.mean - self._average) * max(1 / self._generations, 1 / AVERAGED)
+        samples = float(self._generations * evolution.population)
+        return {"samples": samples, "mean_return": -float(losses.mean()), "best_return": -float(losses.min())}
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all that changes."""
+        strategy = self._strategy.__getstate__()
+        return {
+            # Checkpoints hold Python's numbers, not numpy's.
+            "strategy": {name: one.item() if isinstance(one, np.generic) else one for name, one in strategy.items()},
+            "rng": self._rng.bit_generator.state,
+            "generations": self._generations,
+            "average": self._average.copy(),
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        self._strategy.__setstate__(snapshot["strategy"])
+        self._rng.bit_generator.state = snapshot["rng"]
+        self._generations, self._average = snapshot["generations"], snapshot["average"]
+
+    def _network_of(self, parameters: FloatArray) -> FloatArray:
+        return network_of(parameters, self._evolution.features, self._evolution.hidden)
+
+    def _drawn(self, number: int) -> Site:
+        """Draw a block of the trace whose turn it is."""
+        site = self._sites[number % len(self._sites)]
+        jobs = min(self._evolution.block_jobs, len(site.workload))
+        first = int(self._rng.integers(len(site.workload) - jobs + 1))
+        block = varied_run_times(site.workload.stretch(first, jobs), self._rng, self._evolution.jitter)
+        return Site(block, site.machine)
+
+    def _losses(self, networks: Sequence[FloatArray], blocks: Sequence[Site]) -> FloatArray:
+        """Return the loss of each network on each block, shape ``(networks, blocks)``."""
+        # EASY first, which also compiles what is called.
+        easy = [_waits(EASY, block) for block in blocks]
+        _waits(scheduler_of(networks[0]), blocks[0])
+        runs: list[Callable[[], Waits]] = [
+            partial(_waits, scheduler_of(network), block) for network in networks for block in blocks
+        ]
+        # Kernels let other threads run meanwhile.
+        with ThreadPoolExecutor(self._evolution.threads) as pool:
+            found = list(pool.map(lambda run: run(), runs))
+        losses = [self._evolution.goal.loss(waits, easy[at % len(blocks)]) for at, waits in enumerate(found)]
+        return np.array(losses).reshape(len(networks), len(blocks))
+
+
+def worth(network: FloatArray, site: Site, variants: int, jitter: float, rng: np.random.Generator) -> Interval:
+    """Return what a network is worth on so many variants of a trace: the mean wait over that of EASY."""
+    ratios = []
+    for _ in range(variants):
+        variant = Site(varied_run_times(site.workload, rng, jitter), site.machine)
+        easy, found = _waits(EASY, variant), _waits(scheduler_of(network), variant)
+        ratios.append((found.mean_s + WAIT_S) / (easy.mean_s + WAIT_S))
+    return Interval.of(np.array(ratios))
+
+
+def _waits(scheduler: ListScheduler, block: Site) -> Waits:
+    return Waits.of(simulate(block.workload, block.machine, scheduler))

@@ -1,0 +1,136 @@
+"""Training ``evolved-priority``: a network that scores waiting jobs, evolved on traces."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from allocopt.cluster.reading import read_cluster
+from allocopt.errors import MissingPackageError, UsageError
+from allocopt.simulator.scoring import FEATURES
+from allocopt.simulator.shared.admission import admitted
+from allocopt.traces.reading import read_workload
+from learned.priorities.policy import NAME, EvolvedPriority
+from learned.rl.traces import acknowledgement, check_sizes, read_traces
+from learned.rl.training import DeclaredTraining, Trained, option
+from learned.rl.workers import Workers
+
+if TYPE_CHECKING:
+    from learned.priorities.learner import PriorityLearner, Site
+
+GOAL_NAMES = ("balanced", "slowdown", "fair")
+JUDGED_VARIANTS = 20  # of the jobs that are held out
+
+
+@dataclass(frozen=True)
+class EvolvedPriorityTraining(DeclaredTraining["PriorityLearner"]):
+    """Evolves the network of `evolved-priority` by CMA-ES: its candidates schedule blocks of jobs of traces."""
+
+    trace: str = ""  # Workload file, or several separated by commas
+    processors: int | str = 0  # Size of the machine, or sizes separated by commas; 0 for what the trace says
+    cluster: str = ""  # Files of the cluster on which the jobs of the trace run, separated by commas
+    # What it is evolved for: a loss of mean wait, bounded slowdown and longest wait; see `Goal`
+    goal: str = option("balanced", among=GOAL_NAMES)
+    # Weights to begin with, shipped ones or a file; if empty, the order of wait over limit
+    start: str = ""
+    generations: int = option(300, least=1)
+    population: int = option(48, least=4)
+    blocks: int = option(8, least=1)  # Blocks of jobs that a generation schedules; the traces take turns
+    block_jobs: int = option(2500, least=2)
+    # Features that count, separated by commas, some of `FEATURES`; all of them if empty
+    features: str = ""
+    hidden: int = option(8, least=0)  # Hidden neurons; 0 for a linear score
+    sigma: float = option(0.3, least=1e-6)  # Standard deviation of the first candidates
+    jitter: float = option(0.05, least=0.0)  # Of run times: standard deviation of the logarithm of their factors
+    # Share of each trace, its end, that is not trained on but judged: what the network is worth there
+    held_out: float = option(0.2, least=0.0, most=0.9)
+    threads: int = option(2, least=1)
+
+    name: ClassVar[str] = NAME
+    paths: ClassVar[tuple[str, ...]] = ("trace", "cluster", "start")
+
+    def __post_init__(self) -> None:
+        if not self.trace:
+            raise UsageError(f"{self.name} needs a trace to learn from: give --trace FILE")
+        super().__post_init__()
+        unknown = set(self.named_features) - FEATURES.keys()
+        if unknown or len(set(self.named_features)) != len(self.named_features):
+            raise UsageError(f"features are {self.features!r}, must be different ones of {', '.join(FEATURES)}")
+        if len(self.named_features) < 2:
+            raise UsageError(f"features are {self.features!r}, must be at least two")
+        check_sizes(self.trace, self.processors)
+        if self.cluster and any(size.strip() != "0" for size in str(self.processors).split(",")):
+            raise UsageError("a cluster says how large the machine is: give no processors")
+
+    @property
+    def named_features(self) -> tuple[str, ...]:
+        """The features that count."""
+        return tuple(self.features.split(",")) if self.features else tuple(FEATURES)
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}-{self.goal}"
+
+    @property
+    def n_updates(self) -> int:
+        return self.generations
+
+    def card_settings(self) -> dict[str, Any]:
+        # How many simulations ran at a time does not matter to the result.
+        return {name: value for name, value in super().card_settings().items() if name != "threads"}
+
+    def result(self, learner: "PriorityLearner") -> Trained:
+        from learned.priorities.learner import worth
+
+        network = learner.network
+        judged = {
+            site.workload.name: worth(network, site, JUDGED_VARIANTS, self.jitter, np.random.default_rng((1, at)))
+            for at, site in enumerate(self._sites(is_held_out=True))
+        }
+        told = {name: [round(number, 4) for number in one] for name, one in judged.items()}
+        weights = {"network": network.astype(np.float32)}
+        return "priority", weights, {"acknowledgement": acknowledgement(self.trace), "held_out_waits": told}
+
+    def _learner(self, seed: int, workers: Workers) -> "PriorityLearner":
+        if find_spec("cmaes") is None:
+            raise MissingPackageError("evolution needs the package 'cmaes', which is not installed: allocopt[train]")
+        from learned.priorities.learner import GOALS, Evolution, PriorityLearner
+
+        evolution = Evolution(
+            GOALS[self.goal],
+            self.population,
+            self.blocks,
+            self.block_jobs,
+            self.named_features,
+            self.hidden,
+            self.sigma,
+            self.jitter,
+            self.threads,
+        )
+        start = EvolvedPriority(self.start).network if self.start else None
+        try:
+            return PriorityLearner(self._sites(is_held_out=False), evolution, seed, start)
+        except ValueError as error:
+            raise UsageError(f"evolution cannot begin with {self.start}: {error}") from None
+
+    def _sites(self, *, is_held_out: bool) -> "list[Site]":
+        """Return the beginnings of the traces, or the ends that are held out, with their machines."""
+        from learned.priorities.learner import Site
+
+        if self.cluster:
+            cluster = read_cluster([Path(file) for file in self.cluster.split(",")])
+            read = [
+                Site(admitted(read_workload(path), cluster, in_nodes=False, skip_oversized=True), cluster)
+                for path in self.trace.split(",")
+            ]
+        else:
+            read = [Site(*one) for one in read_traces(self.trace, self.processors)]
+        found = []
+        for site in read:
+            trained = len(site.workload) - int(self.held_out * len(site.workload))
+            first, jobs = (trained, len(site.workload) - trained) if is_held_out else (0, trained)
+            if jobs:
+                found.append(site._replace(workload=site.workload.stretch(first, jobs)))
+        return found

@@ -1,0 +1,46 @@
+"""Traces that trainings learn from, as their options name them: files, and sizes of machines."""
+
+from pathlib import Path
+
+from allocopt.errors import UsageError
+from allocopt.traces.reading import read_workload
+from allocopt.traces.workload import Workload
+
+ACKNOWLEDGEMENTS = {
+    "Theta": "Theta trace of January 2018, from the authors of CQGym (SPEAR, Illinois Institute of Technology)",
+    "SDSC": "SDSC SP2 log, Parallel Workloads Archive, courtesy of the San Diego Supercomputer Center and V. Schenk",
+    "HPC2N": "HPC2N log, Parallel Workloads Archive, courtesy of Ake Sandgren and Michael Jack",
+    "lublin_256": "the workload model of Lublin and Feitelson (2003)",
+}
+"""Who is to be thanked for a trace, by the beginning of its name."""
+
+
+def acknowledgement(trace: str) -> str:
+    """Return who is to be thanked for traces, whose files are separated by commas."""
+    names = [Path(path).name for path in trace.split(",")]
+    return "; ".join(text for start, text in ACKNOWLEDGEMENTS.items() if any(one.startswith(start) for one in names))
+
+
+def check_sizes(trace: str, processors: int | str) -> None:
+    """Raise `UsageError` unless there is a size of a machine for each of the traces, or one for all."""
+    paths, sizes = trace.split(","), str(processors).split(",")
+    if len(sizes) not in (1, len(paths)) or not all(size.strip().isdecimal() for size in sizes):
+        right = f"a number, or one for each of {len(paths)} traces"
+        raise UsageError(f"processors are {processors!r}, must be {right}")
+
+
+def read_traces(trace: str, processors: int | str) -> list[tuple[Workload, int]]:
+    """Read traces, each without jobs larger than its machine, and the machine's size.
+
+    Both texts have entries separated by commas: a file each, and the size of its machine, 0 for what the trace says.
+    Raises `UsageError` if a size is not known, and `BadFileError` if a file cannot be read.
+    """
+    paths, sizes = trace.split(","), str(processors).split(",")
+    found = []
+    for path, size in zip(paths, sizes * (len(paths) // len(sizes)), strict=True):
+        workload = read_workload(path)
+        machine = int(size) or workload.machine_processors
+        if not machine:
+            raise UsageError(f"{path} does not say how large its machine is: give --processors")
+        found.append((workload.fitting(machine), machine))
+    return found
