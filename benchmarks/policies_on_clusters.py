@@ -10,6 +10,7 @@ from allocopt.errors import AllocoptError
 from allocopt.kernels.ready import make_ready
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.metrics import measure
+from allocopt.simulator.multicore.policies import Action
 from allocopt.simulator.rooms import kernels_of
 from allocopt.simulator.rules import QueueOrder
 from allocopt.simulator.scheduler import BACKFILLS, WithExecution, get_policy, policy_names
@@ -30,17 +31,16 @@ def is_slow(name: str) -> bool:
 
     Walks of conservative backfilling look at all waiting jobs every half a minute, and put them in order anew.
     """
-    order, _, kind = name.partition("+")
-    return name == "cush" or (kind == "conservative" and order != "fcfs")
+    return name == "cush" or name.endswith("+conservative")
 
 
 def policies() -> Iterator[str]:
-    """Yield the names of all policies that need no pool, queue orders with every kind of backfilling."""
+    """Yield the names of all policies of clusters, queue orders with every kind of backfilling."""
     for name in policy_names():
         policy = get_policy(name)
         if isinstance(policy, QueueOrder):
             yield from (name if kind == "none" else f"{name}+{kind}" for kind in BACKFILLS)
-        elif not isinstance(policy, WithExecution):
+        elif not isinstance(policy, WithExecution | Action):
             yield name
 
 

@@ -32,6 +32,7 @@ def test_an_interval_is_that_of_the_t_distribution(values: list[float]) -> None:
 
 
 def test_an_interval_covers_the_truth_as_often_as_it_says() -> None:
+    pytest.importorskip("scipy.special")
     rng = np.random.default_rng(0)
     covered = [low <= 3.0 <= high for _, low, high in (Interval.of(rng.normal(3.0, 2.0, 8)) for _ in range(4000))]
     assert np.mean(covered) == pytest.approx(0.95, abs=0.015)
