@@ -31,27 +31,29 @@ def request(
 
 def placements(problem: PlacementProblem, job: int) -> Iterator[dict[int, int]]:
     """All ways to place a job that has the nodes for itself: tasks by node."""
-    asked = problem.jobs[job].request
+    asked, groups = problem.jobs[job].request, problem.groups
     for count in range(asked.least_nodes, asked.most_nodes + 1):
         for nodes in itertools.combinations(range(problem.size), count):
-            spans = [len({int(row[node]) for node in nodes}) for row in problem.groups]
+            spans = [len({int(row[node]) for node in nodes}) for row in groups]
             if any(most and span > most for span, most in zip(spans, asked.most_groups, strict=True)):
                 continue
             if not any(all(mask[node] for node in nodes) for mask in asked.masks):
                 continue
-            inside = [(size, problem.groups[level, list(nodes)]) for level, size in enumerate(asked.segments) if size]
+            inside = [(size, groups[level, list(nodes)]) for level, size in enumerate(asked.segments) if size]
             if any((np.bincount(row) % size).any() for size, row in inside):
                 continue
-            for shares in itertools.product(range(1, asked.most_tasks + 1), repeat=count):
-                if sum(shares) == asked.tasks:
+            # Ways to cut the tasks, which stand in a row, into as many parts.
+            for cuts in itertools.combinations(range(1, asked.tasks), count - 1):
+                shares = np.diff((0, *cuts, asked.tasks)).tolist()
+                if max(shares) <= asked.most_tasks:
                     yield dict(zip(nodes, shares, strict=True))
 
 
 def hop_cost_of(problem: PlacementProblem, nodes: list[int]) -> float:
     """Hop cost of a node set, pair by pair."""
-    total = 0
+    total, groups = 0, problem.groups
     for one, other in itertools.combinations(nodes, 2):
-        same = [level for level, row in enumerate(problem.groups) if row[one] == row[other]]
+        same = [level for level, row in enumerate(groups) if row[one] == row[other]]
         total += problem.topology.hops[same[0] if same else -1] * (2 if problem.topology.pairs == "ordered" else 1)
     return problem.hop_cost * total / len(nodes)
 
