@@ -9,12 +9,12 @@ import numpy as np
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.simulator.recorded import RECORDED
 from allocopt.simulator.schedule import Schedule
+from allocopt.traces.variants import CONFIDENCE
 
 # Columns of a block; see `BlockSums`.
 _JOBS, _WAIT, _SLOWDOWN, _HOP_JOBS, _HOP_COST = range(5)
 _DAY_S = 86_400.0
 WEEK, FEWEST_WEEKS, FEWEST_BLOCKS = 7, 4, 3
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from allocopt.report.combination import (
-    CONFIDENCE,
     FEWEST_BLOCKS,
     MEASURES,
     WEEK,
@@ -24,6 +23,7 @@ from allocopt.simulator.metrics import is_overloaded
 from allocopt.simulator.recorded import on_held_nodes
 from allocopt.simulator.schedule import HOP_COST, ClusterSchedule
 from allocopt.simulator.what_if import Outcome
+from allocopt.traces.variants import CONFIDENCE
 
 HEADER = ("allocator", "wait s", "+/- %", "slowdown", "hop cost", "+/- %", "frag.")
 DIGITS = (None, 0, 1, 2, 0, 1, 3)

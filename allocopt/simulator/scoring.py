@@ -44,6 +44,8 @@ FEATURES: Mapping[str, str] = MappingProxyType(
 """What a score is computed from, in order. Jobs that ask for a whole machine have a share of 1."""
 
 N_FEATURES = len(FEATURES)
+BIAS, OUTPUT = N_FEATURES, N_FEATURES + 1
+"""Rows of a network behind those of the features."""
 LAST, LAST_BUT_ONE, USED, N_ENDED = range(4)
 """Columns of `Scores.history`: run times of the two jobs of the user that ended last, ``used_of_limit``, and how many
 jobs have ended."""

@@ -103,6 +103,18 @@ class RandomOrder:
         return QueueKeys(OrderKind.FIXED, rng.random(len(workload)))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkOrder:
+    """Order jobs by the score of a network, the lowest first; see `allocopt.simulator.scoring` for its weights."""
+
+    network: FloatArray  # shape ``(F + 2, H + 1)``
+    name: str = "network"
+
+    def keys(self, workload: Workload, rng: np.random.Generator) -> QueueKeys:
+        """Return the network."""
+        return QueueKeys.by_score(len(workload), self.network)
+
+
 def bin_packing() -> ListScheduler:
     """Start the largest runnable job, again and again: the queue order ``largest`` with first-fit backfilling."""
     return ListScheduler(LargestFirst(), Backfill.FIRST_FIT)

@@ -9,19 +9,17 @@ import numpy as np
 
 from allocopt.arrays import Float32Array
 from allocopt.cluster.cluster import Cluster
-from allocopt.cluster.reading import read_cluster
 from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import DrasOptions
 from allocopt.errors import UsageError
 from allocopt.simulator.rules import Reservations
-from allocopt.simulator.shared.admission import admitted, asked_of
+from allocopt.simulator.shared.admission import asked_of
 from allocopt.simulator.shared.room import pool_sizes
-from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from learned.dras.environment import JobsetEnvironment, Phase, SeveralMachines, Validator
 from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
 from learned.rl.slots import CompactNetwork
-from learned.rl.traces import acknowledgement, check_sizes, read_traces
+from learned.rl.traces import acknowledgement, check_sizes, read_on_cluster, read_traces
 from learned.rl.training import (
     A2cSettings,
     DeclaredTraining,
@@ -99,9 +97,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         if not set(phases) <= SHARES.keys() or len(set(phases)) != len(phases):
             raise UsageError(f"phases are {self.phases!r}, must be different ones of {', '.join(SHARES)}")
         super().__post_init__()
-        if self.cluster and any(size.strip() != "0" for size in str(self.processors).split(",")):
-            raise UsageError("a cluster says how large the machine is: give no processors")
-        check_sizes(self.trace, self.processors)
+        check_sizes(self.trace, self.processors, self.cluster)
         if not 0 < self.lowest_load <= self.highest_load:
             raise UsageError(f"loads are {self.lowest_load} .. {self.highest_load}, must rise and be positive")
 
@@ -180,9 +176,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     def traces(self) -> list[tuple[Workload, int]]:
         """Read all traces, each without jobs larger than its machine, and the machine's size."""
         if self.cluster:
-            cluster = read_cluster([Path(file) for file in self.cluster.split(",")])
-            paths = self.trace.split(",")
-            return [(_in_pool(read_workload(path), cluster), cluster.processors) for path in paths]
+            return [(_in_pool(*one), one[1].processors) for one in read_on_cluster(self.trace, self.cluster)]
         return read_traces(self.trace, self.processors)
 
     def jobsets(self, workload: Workload, machine: int, seed: int) -> tuple[list[Phase], Sequence[Workload]]:
@@ -212,9 +206,8 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         return [(makers[name](), SHARES[name]) for name in self.phases.split(",")], validation
 
 
-def _in_pool(workload: Workload, cluster: Cluster) -> Workload:
-    """Return the jobs that a cluster can serve, their processors counted in units of it as a pool."""
-    jobs = admitted(workload, cluster, in_nodes=False, skip_oversized=True)
+def _in_pool(jobs: Workload, cluster: Cluster) -> Workload:
+    """Return the jobs that a cluster takes, their processors counted in units of it as a pool."""
     requests, request_of, _ = asked_of(jobs, cluster)
     return replace(jobs, processors=pool_sizes(requests, cluster)[request_of])
 

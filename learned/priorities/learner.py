@@ -1,10 +1,9 @@
 """An evolution strategy that finds the network of a queue order: its candidates schedule blocks of jobs of traces."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,66 +12,17 @@ from cmaes import SepCMA
 from allocopt.arrays import FloatArray
 from allocopt.cluster.cluster import Cluster
 from allocopt.errors import UsageError
-from allocopt.simulator.rules import Backfill, QueueKeys
-from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.variants import Interval, varied_run_times
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed
+from heuristics.scheduling.queue_orders import FirstComeFirstServed, NetworkOrder
+from learned.priorities.goals import WAIT_S, Goal, Waits
 from learned.priorities.network import first_parameters, network_of, parameters_of
 
-WAIT_S, LONGEST_S = 60.0, 600.0  # added to mean and longest waits, so that ratios of short ones count little
 AVERAGED = 40  # latest generations that the network averages, about
 EASY = ListScheduler(FirstComeFirstServed(), Backfill.EASY)
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """What a network is evolved for: a loss of its schedule of a block of jobs, in ratios to that of EASY.
-
-    The loss is a weighted sum of the logarithms of the ratios of mean waits and of mean bounded slowdowns, plus a
-    weight times the logarithm of the ratio of longest waits over a tolerated one, where that is exceeded.
-    """
-
-    wait: float
-    slowdown: float
-    longest: float
-    tolerated: float
-
-    def loss(self, found: "Waits", easy: "Waits") -> float:
-        """Return the loss of a schedule, given that of EASY."""
-        ratio = np.log((found.longest_s + LONGEST_S) / (easy.longest_s + LONGEST_S) / self.tolerated)
-        return float(
-            self.wait * np.log((found.mean_s + WAIT_S) / (easy.mean_s + WAIT_S))
-            + self.slowdown * np.log(found.slowdown / easy.slowdown)
-            + self.longest * max(0.0, ratio)
-        )
-
-
-GOALS: Mapping[str, Goal] = MappingProxyType(
-    {
-        "balanced": Goal(wait=1.0, slowdown=0.5, longest=3.0, tolerated=1.0),
-        "slowdown": Goal(wait=0.5, slowdown=1.0, longest=1.0, tolerated=1.5),
-        "fair": Goal(wait=0.5, slowdown=0.25, longest=4.0, tolerated=0.8),
-    }
-)
-"""Goals by name, which are those of the weights that come with the package."""
-
-
-class Waits(NamedTuple):
-    """Measures of a schedule: mean and longest wait in seconds, and mean bounded slowdown."""
-
-    mean_s: float
-    longest_s: float
-    slowdown: float
-
-    @classmethod
-    def of(cls, schedule: Schedule) -> "Waits":
-        """Measure a schedule."""
-        wait, run = schedule.start - schedule.release, schedule.end - schedule.start
-        slowdown = np.maximum(1.0, (wait + run) / np.maximum(run, 10.0))
-        return cls(float(wait.mean()), float(wait.max()), float(slowdown.mean()))
 
 
 class Site(NamedTuple):
@@ -119,20 +69,9 @@ class Evolution:
     threads: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Scored:
-    """The queue order of a candidate."""
-
-    network: FloatArray
-    name: str = "candidate"
-
-    def keys(self, workload: Workload, rng: np.random.Generator) -> QueueKeys:
-        return QueueKeys.by_score(len(workload), self.network)
-
-
 def scheduler_of(network: FloatArray) -> ListScheduler:
     """Return EASY backfilling under the scores of a network."""
-    return ListScheduler(_Scored(network), Backfill.EASY)
+    return ListScheduler(NetworkOrder(network), Backfill.EASY)
 
 
 class PriorityLearner:

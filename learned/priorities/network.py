@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from allocopt.arrays import FloatArray
-from allocopt.simulator.scoring import FEATURES, N_FEATURES
+from allocopt.simulator.scoring import BIAS, FEATURES, N_FEATURES, OUTPUT
 
 SCALES: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
@@ -36,7 +36,6 @@ SCALES: Mapping[str, tuple[float, float]] = MappingProxyType(
 """Usual value of each feature, and how far it usually is from that; features stand in the order of `FEATURES`."""
 
 _CENTRES, _SPREADS = (np.array([SCALES[name][column] for name in FEATURES]) for column in range(2))
-BIAS, OUTPUT = N_FEATURES, N_FEATURES + 1  # rows of a network
 
 
 def first_parameters(features: Sequence[str], hidden: int, rng: np.random.Generator) -> FloatArray:

@@ -2,25 +2,22 @@
 
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from allocopt.cluster.reading import read_cluster
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.simulator.scoring import FEATURES
-from allocopt.simulator.shared.admission import admitted
-from allocopt.traces.reading import read_workload
+from allocopt.traces.variants import JITTER
+from learned.priorities.goals import GOALS
 from learned.priorities.policy import NAME, EvolvedPriority
-from learned.rl.traces import acknowledgement, check_sizes, read_traces
+from learned.rl.traces import acknowledgement, check_sizes, read_on_cluster, read_traces
 from learned.rl.training import DeclaredTraining, Trained, option
 from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
     from learned.priorities.learner import PriorityLearner, Site
 
-GOAL_NAMES = ("balanced", "slowdown", "fair")
 JUDGED_VARIANTS = 20  # of the jobs that are held out
 
 
@@ -32,7 +29,7 @@ class EvolvedPriorityTraining(DeclaredTraining["PriorityLearner"]):
     processors: int | str = 0  # Size of the machine, or sizes separated by commas; 0 for what the trace says
     cluster: str = ""  # Files of the cluster on which the jobs of the trace run, separated by commas
     # What it is evolved for: a loss of mean wait, bounded slowdown and longest wait; see `Goal`
-    goal: str = option("balanced", among=GOAL_NAMES)
+    goal: str = option("balanced", among=GOALS)
     # Weights to begin with, shipped ones or a file; if empty, the order of wait over limit
     start: str = ""
     generations: int = option(300, least=1)
@@ -43,7 +40,7 @@ class EvolvedPriorityTraining(DeclaredTraining["PriorityLearner"]):
     features: str = ""
     hidden: int = option(8, least=0)  # Hidden neurons; 0 for a linear score
     sigma: float = option(0.3, least=1e-6)  # Standard deviation of the first candidates
-    jitter: float = option(0.05, least=0.0)  # Of run times: standard deviation of the logarithm of their factors
+    jitter: float = option(JITTER, least=0.0)  # Of run times: standard deviation of the logarithm of their factors
     # Share of each trace, its end, that is not trained on but judged: what the network is worth there
     held_out: float = option(0.2, least=0.0, most=0.9)
     threads: int = option(2, least=1)
@@ -60,9 +57,7 @@ class EvolvedPriorityTraining(DeclaredTraining["PriorityLearner"]):
             raise UsageError(f"features are {self.features!r}, must be different ones of {', '.join(FEATURES)}")
         if len(self.named_features) < 2:
             raise UsageError(f"features are {self.features!r}, must be at least two")
-        check_sizes(self.trace, self.processors)
-        if self.cluster and any(size.strip() != "0" for size in str(self.processors).split(",")):
-            raise UsageError("a cluster says how large the machine is: give no processors")
+        check_sizes(self.trace, self.processors, self.cluster)
 
     @property
     def named_features(self) -> tuple[str, ...]:
@@ -96,7 +91,7 @@ class EvolvedPriorityTraining(DeclaredTraining["PriorityLearner"]):
     def _learner(self, seed: int, workers: Workers) -> "PriorityLearner":
         if find_spec("cmaes") is None:
             raise MissingPackageError("evolution needs the package 'cmaes', which is not installed: allocopt[train]")
-        from learned.priorities.learner import GOALS, Evolution, PriorityLearner
+        from learned.priorities.learner import Evolution, PriorityLearner
 
         evolution = Evolution(
             GOALS[self.goal],
@@ -119,16 +114,10 @@ class EvolvedPriorityTraining(DeclaredTraining["PriorityLearner"]):
         """Return the beginnings of the traces, or the ends that are held out, with their machines."""
         from learned.priorities.learner import Site
 
-        if self.cluster:
-            cluster = read_cluster([Path(file) for file in self.cluster.split(",")])
-            read = [
-                Site(admitted(read_workload(path), cluster, in_nodes=False, skip_oversized=True), cluster)
-                for path in self.trace.split(",")
-            ]
-        else:
-            read = [Site(*one) for one in read_traces(self.trace, self.processors)]
+        on_cluster = bool(self.cluster)
+        read = read_on_cluster(self.trace, self.cluster) if on_cluster else read_traces(self.trace, self.processors)
         found = []
-        for site in read:
+        for site in (Site(*one) for one in read):
             trained = len(site.workload) - int(self.held_out * len(site.workload))
             first, jobs = (trained, len(site.workload) - trained) if is_held_out else (0, trained)
             if jobs:

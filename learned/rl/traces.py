@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.reading import read_cluster
 from allocopt.errors import UsageError
+from allocopt.simulator.shared.admission import admitted
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 
@@ -21,9 +24,11 @@ def acknowledgement(trace: str) -> str:
     return "; ".join(text for start, text in ACKNOWLEDGEMENTS.items() if any(one.startswith(start) for one in names))
 
 
-def check_sizes(trace: str, processors: int | str) -> None:
-    """Raise `UsageError` unless there is a size of a machine for each of the traces, or one for all."""
+def check_sizes(trace: str, processors: int | str, cluster: str) -> None:
+    """Raise `UsageError` unless each trace, or all, have a size of a machine, or a cluster and no size."""
     paths, sizes = trace.split(","), str(processors).split(",")
+    if cluster and any(size.strip() != "0" for size in sizes):
+        raise UsageError("a cluster says how large the machine is: give no processors")
     if len(sizes) not in (1, len(paths)) or not all(size.strip().isdecimal() for size in sizes):
         right = f"a number, or one for each of {len(paths)} traces"
         raise UsageError(f"processors are {processors!r}, must be {right}")
@@ -44,3 +49,12 @@ def read_traces(trace: str, processors: int | str) -> list[tuple[Workload, int]]
             raise UsageError(f"{path} does not say how large its machine is: give --processors")
         found.append((workload.fitting(machine), machine))
     return found
+
+
+def read_on_cluster(trace: str, cluster: str) -> list[tuple[Workload, Cluster]]:
+    """Read traces, each with the jobs that a cluster takes, and the cluster; files are separated by commas."""
+    machine = read_cluster([Path(file) for file in cluster.split(",")])
+    return [
+        (admitted(read_workload(path), machine, in_nodes=False, skip_oversized=True), machine)
+        for path in trace.split(",")
+    ]

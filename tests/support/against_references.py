@@ -16,7 +16,7 @@ from support.random_placements import Instance, random_window
 from support.random_placements import coverage as window_coverage
 from support.slow_cluster import DEPTH, Running, dropped_because, simulate_slowly, slow_jobs
 from support.slow_placements import best_cost, check, choices, splits, window_of
-from support.slow_scores import NetworkOrder, network_named
+from support.slow_scores import network_named
 
 import allocopt
 from allocopt.errors import InvalidProblemError, InvalidSolutionError, WrongAnswerError
@@ -29,6 +29,7 @@ from allocopt.simulator.scheduler import BACKFILLS, ListScheduler, get_policy
 from allocopt.simulator.shared.admission import admitted
 from allocopt.solving.result import Result, Status
 from allocopt.traces.workload import Workload
+from heuristics.scheduling.queue_orders import NetworkOrder
 
 # Traces on clusters
 

@@ -7,23 +7,9 @@ from math import log
 import numpy as np
 
 from allocopt.arrays import FloatArray
-from allocopt.simulator.rules import QueueKeys
 from allocopt.simulator.scoring import FEATURES
-from allocopt.traces.workload import Workload
 
 UNKNOWN = -1  # user
-
-
-@dataclass(frozen=True)
-class NetworkOrder:
-    """A queue order by the score of a network, of shape ``(F + 2, H + 1)``."""
-
-    network: FloatArray
-    name: str = "network"
-
-    def keys(self, workload: Workload, rng: np.random.Generator) -> QueueKeys:
-        """Return the network."""
-        return QueueKeys.by_score(len(workload), self.network)
 
 
 def network_named(name: str) -> FloatArray:

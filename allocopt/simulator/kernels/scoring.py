@@ -6,6 +6,7 @@ from allocopt.kernels.compiled import helper, inlined, question
 from allocopt.simulator.rules import OrderKind
 from allocopt.simulator.scoring import (
     ASKED,
+    BIAS,
     BIASES,
     IDLE,
     IDLE_THEN,
@@ -23,6 +24,7 @@ from allocopt.simulator.scoring import (
     N_FEATURES,
     N_STARTED,
     NEURONS,
+    OUTPUT,
     SHARE,
     SHARES,
     STARTED_WAIT,
@@ -40,7 +42,6 @@ SCORED = int(OrderKind.SCORED)
 HOUR_S, MINUTE_S, TEN_MINUTES_S = 3600.0, 60.0, 600.0
 WEIGHT_OF_WAIT, WEIGHT_OF_USE = 0.01, 0.5  # of the newest job in the running means
 STARVING = np.log(10.0)  # how far above the mean, as a logarithm, a wait is that counts as starving
-BIAS, OUTPUT = N_FEATURES, N_FEATURES + 1  # rows of a network
 N_OWN = 13  # features of a job itself, the first ones; the others are the same for all jobs of a pass
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.schedulers import AskingEasy, PlainEasy, PlainFairShare, PlainFcfs, PlainFirstFit
 from support.simulations import machine_of, rules, small_workloads
-from support.slow_scores import NetworkOrder, random_network
+from support.slow_scores import random_network
 from support.slow_simulator import slow_starts
 from support.workloads import workload
 
@@ -24,6 +24,7 @@ from heuristics.scheduling.queue_orders import (
     DominantResourceFairness,
     FirstComeFirstServed,
     LargestFirst,
+    NetworkOrder,
     ShortestJobFirst,
     Unicep,
     Wfp3,

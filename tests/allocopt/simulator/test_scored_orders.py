@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.simulations import machine_of, rules, small_workloads
-from support.slow_scores import NetworkOrder, random_network
+from support.slow_scores import random_network
 from support.workloads import workload
 
 from allocopt.errors import UsageError
@@ -18,6 +18,7 @@ from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.scoring import FEATURES
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import UNKNOWN_USER, Workload
+from heuristics.scheduling.queue_orders import NetworkOrder
 
 
 def by_feature(name: str, weight: float = 1.0) -> NetworkOrder:

@@ -15,6 +15,7 @@ from allocopt.simulator.scoring import FEATURES, N_FEATURES
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
+from learned.priorities.goals import GOALS, Waits
 from learned.priorities.network import SCALES, first_parameters, network_of, parameters_of
 from learned.weights import shipped_weights
 
@@ -103,7 +104,7 @@ def test_shipped_weights_wait_less_than_easy_on_a_log_they_have_not_seen(
 
 def test_evolution_finds_that_short_jobs_go_first() -> None:
     pytest.importorskip("cmaes")
-    from learned.priorities.learner import EASY, GOALS, Evolution, PriorityLearner, Site, Waits, scheduler_of
+    from learned.priorities.learner import EASY, Evolution, PriorityLearner, Site, scheduler_of
 
     jobs = busy_days(3, 1500, 50, 32, "seen", 0.12)
     evolution = Evolution(GOALS["slowdown"], 12, 2, 400, tuple(FEATURES), 0, 0.5, 0.05, 1)
@@ -116,7 +117,7 @@ def test_evolution_finds_that_short_jobs_go_first() -> None:
 
 def test_threads_do_not_change_what_is_evolved() -> None:
     pytest.importorskip("cmaes")
-    from learned.priorities.learner import GOALS, Evolution, PriorityLearner, Site
+    from learned.priorities.learner import Evolution, PriorityLearner, Site
 
     jobs = busy_days(4, 600, 20, 32, "seen", 0.12)
     networks = []

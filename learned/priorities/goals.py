@@ -1,0 +1,59 @@
+"""Goals of evolution: the loss of a schedule beside that of EASY."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from allocopt.simulator.schedule import Schedule
+
+WAIT_S, LONGEST_S = 60.0, 600.0  # added to mean and longest waits, so that ratios of short ones count little
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a network is evolved for: a loss of its schedule of a block of jobs, in ratios to that of EASY.
+
+    The loss is a weighted sum of the logarithms of the ratios of mean waits and of mean bounded slowdowns, plus a
+    weight times the logarithm of the ratio of longest waits over a tolerated one, where that is exceeded.
+    """
+
+    wait: float
+    slowdown: float
+    longest: float
+    tolerated: float
+
+    def loss(self, found: "Waits", easy: "Waits") -> float:
+        """Return the loss of a schedule, given that of EASY."""
+        ratio = np.log((found.longest_s + LONGEST_S) / (easy.longest_s + LONGEST_S) / self.tolerated)
+        return float(
+            self.wait * np.log((found.mean_s + WAIT_S) / (easy.mean_s + WAIT_S))
+            + self.slowdown * np.log(found.slowdown / easy.slowdown)
+            + self.longest * max(0.0, ratio)
+        )
+
+
+GOALS: Mapping[str, Goal] = MappingProxyType(
+    {
+        "balanced": Goal(wait=1.0, slowdown=0.5, longest=3.0, tolerated=1.0),
+        "slowdown": Goal(wait=0.5, slowdown=1.0, longest=1.0, tolerated=1.5),
+        "fair": Goal(wait=0.5, slowdown=0.25, longest=4.0, tolerated=0.8),
+    }
+)
+"""Goals by name, which are those of the weights that come with the package."""
+
+
+class Waits(NamedTuple):
+    """Measures of a schedule: mean and longest wait in seconds, and mean bounded slowdown."""
+
+    mean_s: float
+    longest_s: float
+    slowdown: float
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> "Waits":
+        """Measure a schedule."""
+        times = schedule.job_times
+        return cls(float(times.wait_s.mean()), float(times.wait_s.max()), float(times.bounded_slowdown.mean()))
