@@ -62,6 +62,14 @@ the waits of started jobs, and their number; and, as they were when this part of
 limit and share of the waiting jobs, their longest wait, and the running mean."""
 
 
+def linear_network(weights: Mapping[str, float]) -> FloatArray:
+    """Return the network of a linear score, shape ``(F + 2, 1)``: a weight for each of some features."""
+    network = np.zeros((N_FEATURES + 2, 1))
+    network[[list(FEATURES).index(name) for name in weights], 0] = list(weights.values())
+    network[OUTPUT, 0] = 1.0
+    return network
+
+
 class Scores(NamedTuple):
     """What scores are computed from; resources are those that count. All arrays are empty if no order is scored."""
 

@@ -1,7 +1,8 @@
 """Queue orders: priority rules that say which waiting job stands first, and policies that start whatever is runnable.
 
 All orders know of a job what its user said: its estimate r in seconds, its processors n and its submit time s. Among
-equals the job submitted first stands first. They are data that compiled schedulers follow.
+equals the job submitted first stands first. They are data that compiled schedulers follow. Scores, as that of
+``evolved-formula``, also know run times of the user's earlier jobs.
 
 WFP3 and UNICEP are those of Tang, Lan, Desai and Buettner, "Fault-aware, utility-based job scheduling on Blue Gene/P
 systems", CLUSTER 2009, doi:10.1109/CLUSTR.2009.5289206; F1 to F4 those of Carastan-Santos and de Camargo, "Obtaining
@@ -24,6 +25,7 @@ from allocopt.errors import UsageError
 from allocopt.simulator.decisions import Decision, Start
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys
 from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.scoring import linear_network
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 
@@ -71,6 +73,13 @@ _RULES: Mapping[str, tuple[OrderKind, Callable[[Workload], FloatArray]]] = Mappi
 )
 
 
+EVOLVED_FORMULA: Mapping[str, float] = MappingProxyType({"limit": 1.0, "predicted": 0.3, "starving": -5.0})
+"""The score of ``evolved-formula``: the factor of each feature that counts (`allocopt.simulator.scoring.FEATURES`).
+
+docs/evolved_priority.md, section A formula, says how they were found.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class PriorityRule:
     """Queue order by a value of each job, the lowest first, unless its kind looks at arrival, waits or shares."""
@@ -113,6 +122,11 @@ class NetworkOrder:
     def keys(self, workload: Workload, rng: np.random.Generator) -> QueueKeys:
         """Return the network."""
         return QueueKeys.by_score(len(workload), self.network)
+
+
+def evolved_formula() -> NetworkOrder:
+    """Order jobs by a linear score of few features: short jobs first, but those that starve rise."""
+    return NetworkOrder(linear_network(EVOLVED_FORMULA), "evolved-formula")
 
 
 def bin_packing() -> ListScheduler:

@@ -30,7 +30,8 @@ class EvolvedPriorityTraining(DeclaredTraining["PriorityLearner"]):
     cluster: str = ""  # Files of the cluster on which the jobs of the trace run, separated by commas
     # What it is evolved for: a loss of mean wait, bounded slowdown and longest wait; see `Goal`
     goal: str = option("balanced", among=GOALS)
-    # Weights to begin with, shipped ones or a file; if empty, the order of wait over limit
+    # Weights to begin with, shipped ones or files separated by commas, of which the mean counts; if empty, the order of
+    # wait over limit
     start: str = ""
     generations: int = option(300, least=1)
     population: int = option(48, least=4)
@@ -104,9 +105,10 @@ class EvolvedPriorityTraining(DeclaredTraining["PriorityLearner"]):
             self.jitter,
             self.threads,
         )
-        start = EvolvedPriority(self.start).network if self.start else None
+        start = np.mean([EvolvedPriority(one).network for one in self.start.split(",")], axis=0) if self.start else None
+        sites = self._sites(is_held_out=False)
         try:
-            return PriorityLearner(self._sites(is_held_out=False), evolution, seed, start)
+            return PriorityLearner(sites, evolution, seed, start)
         except ValueError as error:
             raise UsageError(f"evolution cannot begin with {self.start}: {error}") from None
 

@@ -11,6 +11,7 @@ from allocopt.traces.workload import Workload
 
 ACKNOWLEDGEMENTS = {
     "Theta": "Theta trace of January 2018, from the authors of CQGym (SPEAR, Illinois Institute of Technology)",
+    "Sandia": "Sandia Ross log, Parallel Workloads Archive, courtesy of Jon Stearley",
     "SDSC": "SDSC SP2 log, Parallel Workloads Archive, courtesy of the San Diego Supercomputer Center and V. Schenk",
     "HPC2N": "HPC2N log, Parallel Workloads Archive, courtesy of Ake Sandgren and Michael Jack",
     "lublin_256": "the workload model of Lublin and Feitelson (2003)",

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.simulations import machine_of, rules, small_workloads
+from support.slow_scores import SlowScores
 from support.workloads import MACHINE as CLUSTER
 from support.workloads import random_workload, workload
 
@@ -36,7 +37,7 @@ from heuristics.scheduling.job_selection import (
     baseline_episodes,
     run_baseline,
 )
-from heuristics.scheduling.queue_orders import PriorityRule, RandomOrder, RandomRunnable
+from heuristics.scheduling.queue_orders import PriorityRule, RandomOrder, RandomRunnable, evolved_formula
 from heuristics.scheduling.two_level import AtRandom, InOrder, TwoLevelOrders
 
 JOBS = workload(
@@ -88,6 +89,29 @@ def test_every_order_gives_a_finite_number_per_job_and_travels_to_other_processe
     assert np.isfinite(keys.values).all()
     assert keys.values.shape == (2,)
     assert keys.kind is KINDS.get(order.name, OrderKind.FIXED)
+
+
+def test_the_evolved_formula_puts_short_jobs_first_but_those_that_starve_before_them() -> None:
+    keys = evolved_formula().keys(JOBS, np.random.default_rng(0))
+    assert keys.network is not None
+    limits, users, submits = [100.0, 400.0, 50.0, 3000.0], [1, 1, 2, 2], [0.0, 40_000.0, 30_000.0, 0.0]
+    known = SlowScores([{"": 1}] * 4, {"": 8}, limits, users)
+    known.ended(0, 20.0)
+    known.started(1000.0)
+    now = 40_000.0
+    # Of user 1 a job has run for 20 s, and 16,000 s are ten times the mean wait, each with 10 minutes more.
+    mean = known.mean_wait + 600
+
+    def value(job: int) -> float:
+        predicted = 20.0 if users[job] == 1 else limits[job]
+        return float(limits[job] * predicted**0.3 / max(1.0, (now - submits[job] + 600) / (10 * mean)) ** 5)
+
+    waiting = {job: submits[job] for job in (1, 2, 3)}
+    scores = known.scores(keys.network, now, waiting, [])
+    assert {job: math.exp(score) for job, score in scores.items()} == pytest.approx(
+        {job: value(job) for job in waiting}
+    )
+    assert sorted(scores, key=scores.__getitem__) == [2, 3, 1]
 
 
 class PlainBinPacking:

@@ -15,7 +15,7 @@ from allocopt.errors import UsageError
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
 from allocopt.simulator.scheduler import ListScheduler
-from allocopt.simulator.scoring import FEATURES
+from allocopt.simulator.scoring import FEATURES, linear_network
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import UNKNOWN_USER, Workload
 from heuristics.scheduling.queue_orders import NetworkOrder
@@ -23,9 +23,7 @@ from heuristics.scheduling.queue_orders import NetworkOrder
 
 def by_feature(name: str, weight: float = 1.0) -> NetworkOrder:
     """Return an order by one feature alone, the least first for a positive weight."""
-    network = np.zeros((len(FEATURES) + 2, 1))
-    network[list(FEATURES).index(name), 0], network[-1, 0] = weight, 1.0
-    return NetworkOrder(network)
+    return NetworkOrder(linear_network({name: weight}))
 
 
 @given(

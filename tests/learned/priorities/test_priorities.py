@@ -17,6 +17,8 @@ from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from learned.priorities.goals import GOALS, Waits
 from learned.priorities.network import SCALES, first_parameters, network_of, parameters_of
+from learned.priorities.policy import EvolvedPriority
+from learned.priorities.training import EvolvedPriorityTraining
 from learned.weights import shipped_weights
 
 HIDDEN = 3
@@ -100,6 +102,15 @@ def test_shipped_weights_wait_less_than_easy_on_a_log_they_have_not_seen(
 ) -> None:
     found, easy = waits_of(read_workload(shared_data / "traces" / "KTH-SP2-1996-2.1-cln.swf.gz"), 100, weights)
     assert found < most * easy
+
+
+def test_training_begins_with_the_mean_of_several_weights(tmp_path: Path) -> None:
+    pytest.importorskip("cmaes")
+    trace = tmp_path / "jobs.txt"
+    trace.write_text("".join(f"{job} {60 * job} 100 1\n" for job in range(20)))
+    training = EvolvedPriorityTraining(trace=str(trace), processors=4, start="balanced,slowdown", held_out=0.0)
+    balanced, slowdown = (EvolvedPriority(name).network for name in ("balanced", "slowdown"))
+    assert training.learner(0).network == pytest.approx((balanced + slowdown) / 2)
 
 
 def test_evolution_finds_that_short_jobs_go_first() -> None:
