@@ -73,8 +73,9 @@ class Explanation:
         if scheduler.backfill is Backfill.EASY:
             for other in _heads(view):
                 shadow, spare = view.shadow(other)
-                if other != job and view.now < shadow < view.now + view.estimate[job]:
-                    until = f"run until {seconds(view.now + view.estimate[job])}, beyond {seconds(shadow)}"
+                end = view.now + view.planned_run(job)
+                if other != job and view.now < shadow < end:
+                    until = f"run until {seconds(end)}, beyond {seconds(shadow)}"
                     when = f"when {_head_in_words(view, other)} is to start with {view.in_words(spare)} to spare"
                     return f"{where}, would fit, but {until}, {when}"
         return f"{where}, would fit, but not beside what jobs before it are to get"

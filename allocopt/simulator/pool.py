@@ -74,6 +74,7 @@ class Pool:
                 None if scheduler.backfill_order is None else keys_of(scheduler.backfill_order, workload, rng),
                 compression=scheduler.compression,
                 track_running=is_watched,
+                predicts=scheduler.predicts,
             )
         else:
             # The view answers by the rules of EASY, with the queue in the order of arrival.

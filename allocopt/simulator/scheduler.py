@@ -74,12 +74,16 @@ class ListScheduler:
         Whether conservative backfilling plans all reservations anew when a job ends before its estimate. Without it
         reservations never move, and the machine stands idle for them where users overestimate. On a cluster it is not
         looked at.
+    predicts
+        Whether EASY backfilling plans with run times that it predicts from the user's earlier jobs, not with estimates;
+        see docs/simulator.md, section Predicted run times.
     """
 
     order: QueueOrder
     backfill: Backfill = Backfill.NONE
     backfill_order: QueueOrder | None = None
     compression: bool = True
+    predicts: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.backfill, Backfill):
@@ -90,6 +94,8 @@ class ListScheduler:
                 raise UsageError(f"{order!r} is no queue order: it needs a name and a method `keys`")
         if self.backfill_order is not None and self.backfill not in (Backfill.EASY, Backfill.FIRST_FIT):
             raise UsageError("an order of backfilling goes with EASY and first-fit backfilling only")
+        if self.predicts and self.backfill is not Backfill.EASY:
+            raise UsageError("predicted run times go with EASY backfilling only")
 
 
 GROUP = "allocopt.policies"

@@ -62,6 +62,13 @@ the waits of started jobs, and their number; and, as they were when this part of
 limit and share of the waiting jobs, their longest wait, and the running mean."""
 
 
+def no_history(users: int) -> FloatArray:
+    """Return `Scores.history` of so many users, none of whose jobs has ended."""
+    history = np.zeros((users, N_ENDED + 1))
+    history[:, USED] = 0.5
+    return history
+
+
 def linear_network(weights: Mapping[str, float]) -> FloatArray:
     """Return the network of a linear score, shape ``(F + 2, 1)``: a weight for each of some features."""
     network = np.zeros((N_FEATURES + 2, 1))
@@ -71,7 +78,10 @@ def linear_network(weights: Mapping[str, float]) -> FloatArray:
 
 
 class Scores(NamedTuple):
-    """What scores are computed from; resources are those that count. All arrays are empty if no order is scored."""
+    """What scores and predicted run times are computed from; resources are those that count.
+
+    All arrays are empty if no order is scored and nothing is predicted.
+    """
 
     networks: Annotated[FloatArray, 3]  # weights for the queue and for backfilling, ``(2, F + 2, H + 1)``
     history: FloatMatrix  # what is known of each user's jobs, ``(U, 4)``; see `LAST`
@@ -86,6 +96,8 @@ def new_scores(
     asked: IntArray,  # units of each resource, shape ``(n, R)``
     total: IntArray,  # units of the machine, 0 of a resource that does not count, shape ``(R,)``
     users: IntArray,  # of the jobs, `UNKNOWN_USER` where unknown, shape ``(n,)``
+    *,
+    predicts: bool = False,  # whether run times are predicted although no order is scored
 ) -> Scores:
     """Return what scores are computed from before the first event. Raises `UsageError` if a network has another shape.
 
@@ -93,6 +105,8 @@ def new_scores(
     """
     given = [None if keys is None else keys.network for keys in (order, backfill_order)]
     sizes = {network.shape for network in given if network is not None}
+    if predicts and not sizes:
+        sizes = {(N_FEATURES + 2, 1)}
     if not sizes:
         return Scores(np.zeros((0, 0, 0)), *(np.zeros((0, 0)) for _ in range(3)))
     if any(len(shape) != 2 or shape[0] != N_FEATURES + 2 or shape[1] < 1 for shape in sizes):
@@ -113,8 +127,7 @@ def new_scores(
     known, row = np.unique(users[users != UNKNOWN_USER], return_inverse=True)
     rows = np.full(len(users), -1)
     rows[users != UNKNOWN_USER] = row.reshape(-1)
-    history = np.zeros((len(known), 4))
-    history[:, USED] = 0.5
+    history = no_history(len(known))
     now = np.zeros((7, max(STARTED_WAIT + 1, N_FEATURES, columns, len(counted))))
     now[IDLE, : len(counted)] = now[TOTAL, : len(counted)] = total[counted]
     jobs = np.concatenate((np.stack([np.log(limit), np.log(share), share, rows], axis=1), asked), axis=1)

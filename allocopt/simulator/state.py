@@ -75,6 +75,7 @@ class PassRules(Protocol):
     backfill_order: int  # an `OrderKind`, for backfilling
     own_backfill_order: int  # whether backfilling has another order than the queue
     backfill: int  # a `Backfill`
+    predicts: int  # whether plans take predicted run times for those of jobs, not their estimates
 
 
 class _RulesRecord(PassRules, Protocol):
@@ -96,7 +97,7 @@ class EventJob(Protocol):
     start: float
     end: float  # at its present speed
     event: float  # when something happens to it next: its end, or its release
-    expected_end: float  # its start plus its estimate
+    expected_end: float  # its start plus its estimate, or plus a predicted run time until that has passed
     remaining: float  # seconds of work that were left when its speed last changed
     speed: float
     changed: float  # when its speed last changed
@@ -221,6 +222,7 @@ def new_state(
     *,
     compression: bool = False,  # whether conservative backfilling plans all anew when a job ends early
     track_running: bool = False,  # whether running jobs are listed although backfilling does not need it
+    predicts: bool = False,  # whether EASY backfilling plans with predicted run times
 ) -> State:
     """Return the state before the first event."""
     n, n_resources = request.shape
@@ -230,7 +232,10 @@ def new_state(
     shares = n if max(order.kind, tried.kind) >= OrderKind.FAIR_SHARE else 0
     # An index pays where backfilling looks through a queue whose order is that of ranks.
     has_index = (
-        backfill in (Backfill.EASY, Backfill.FIRST_FIT) and backfill_order is None and order.kind <= OrderKind.FIXED
+        backfill in (Backfill.EASY, Backfill.FIRST_FIT)
+        and backfill_order is None
+        and order.kind <= OrderKind.FIXED
+        and not predicts
     )
     units = np.zeros((3, n_resources), dtype=np.int64)
     units[FREE] = units[CAPACITY] = capacity
@@ -239,7 +244,7 @@ def new_state(
     numbers: Any = np.zeros(1, dtype=record_dtype(_RulesRecord))
     numbers["event_order"], numbers["order"], numbers["backfill"] = rules.event_order, order.kind, backfill
     numbers["backfill_order"], numbers["own_backfill_order"] = tried.kind, backfill_order is not None
-    numbers["compression"] = compression
+    numbers["compression"], numbers["predicts"] = compression, predicts
     # Between two early ends, which undo all of it, a plan in the order of arrival comes out the same made later: jobs
     # start where they were promised to. Who looks at the running jobs may look at the reservations, too.
     numbers["plan_ahead"] = (
@@ -265,7 +270,9 @@ def new_state(
         steps=np.full(steps + shares, -np.inf),
         unpromised=np.tile(capacity, (steps, 1)),
         least=np.zeros((1 + SIZE_CLASSES, n // BLOCK + 1 if has_index else 0)),
-        scores=new_scores(order, backfill_order, workload.estimate, request, capacity, workload.users),
+        scores=new_scores(
+            order, backfill_order, workload.estimate, request, capacity, workload.users, predicts=predicts
+        ),
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from allocopt.arrays import BoolArray, FloatArray, IntArray, read_only
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.held_nodes import Guest
+from allocopt.simulator.kernels.scoring import predicted_run_time
 from allocopt.simulator.posed import PosedWindow
 from allocopt.simulator.room import PoolRoom, Room
 from allocopt.simulator.schedule import HOP_COST
@@ -108,8 +109,15 @@ class View:
 
     @property
     def expected_end(self) -> FloatArray:
-        """When each job ends by its estimate, in seconds; NaN before it has started."""
+        """When each job is expected to end, by its estimate or its predicted run time; NaN before it has started."""
         return read_only(self._state.jobs["expected_end"])
+
+    def planned_run(self, job: int) -> float:
+        """Return how many seconds a job that waits is planned to run: its estimate, or its predicted run time."""
+        estimate = float(self.estimate[job])
+        if self._state.rules["predicts"][0]:
+            return predicted_run_time(self._state.scores, job, estimate)
+        return estimate
 
     @property
     def reserved(self) -> FloatArray:

@@ -129,6 +129,16 @@ def evolved_formula() -> NetworkOrder:
     return NetworkOrder(linear_network(EVOLVED_FORMULA), "evolved-formula")
 
 
+def easy_plus_plus() -> ListScheduler:
+    """Backfill as EASY++ does: with predicted run times, the shortest of these first; limits still end jobs.
+
+    Tsafrir, Etsion and Feitelson, "Backfilling using system-generated predictions rather than user runtime estimates",
+    TPDS 2007, 10.1109/TPDS.2007.70606.
+    """
+    shortest = NetworkOrder(linear_network({"predicted": 1.0}), "shortest-predicted")
+    return ListScheduler(FirstComeFirstServed(), Backfill.EASY, shortest, predicts=True)
+
+
 def bin_packing() -> ListScheduler:
     """Start the largest runnable job, again and again: the queue order ``largest`` with first-fit backfilling."""
     return ListScheduler(LargestFirst(), Backfill.FIRST_FIT)

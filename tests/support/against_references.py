@@ -2,7 +2,7 @@
 
 As a script it runs seeds FIRST to LAST - 1 and prints what differs, what was counted and what was drawn, in `tests`:
 ``PYTHONPATH=. python -m support.against_references KIND FIRST LAST``, where KIND is ``windows``, or one of the
-sorts of traces: any, dense, overrun, blocks, orders, sequential, shares, downtimes, scores.
+sorts of traces: any, dense, overrun, blocks, orders, sequential, shares, downtimes, scores, predictions.
 """
 
 import sys
@@ -57,7 +57,7 @@ def engine_rows(case: Case) -> list[Row]:
         return []
     order, _, backfill = case.policy.partition("+")
     kind, tried = BACKFILLS[backfill or "none"], case.backfill_order
-    scheduler = ListScheduler(_order(order), kind, None if tried is None else _order(tried))
+    scheduler = ListScheduler(_order(order), kind, None if tried is None else _order(tried), predicts=case.predicts)
     events = EventOrder.SEQUENTIAL if case.is_sequential else EventOrder.BATCHED
     rules = Rules(events, kill_at_limit=case.kill_at_limit)
     found = allocopt.simulate(
@@ -94,6 +94,7 @@ def slow_rows(case: Case, counts: Counter[str], depth: int = DEPTH) -> list[Row]
         is_sequential=case.is_sequential,
         depth=depth,
         downtimes=case.downtimes,
+        predicts=case.predicts,
         counts=counts,
     )
     return [(int(job), one.start, one.end, one.tasks) for job, one in zip(own.ids, found, strict=True)]

@@ -371,7 +371,7 @@ ORDERS = ("fcfs", "fcfs", "sjf", "ljf", "smallest-area", "largest", "f1", "f2", 
 CHANGING_ORDERS = ("wfp3", "unicep", "drf")
 BACKFILLS = ("none", "easy", "easy", "conservative")
 ALLOCATORS = ("first", "best-fit", "least-loaded", "lowest-switch")
-KINDS = ("any", "dense", "overrun", "blocks", "orders", "sequential", "shares", "downtimes", "scores")
+KINDS = ("any", "dense", "overrun", "blocks", "orders", "sequential", "shares", "downtimes", "scores", "predictions")
 """Sorts of traces.
 
 ``dense`` have partitions of all nodes. In ``overrun`` half of the jobs outlast their estimates. ``orders`` have users
@@ -392,6 +392,7 @@ class Case:
     backfill_order: str | None = None
     is_sequential: bool = False
     downtimes: tuple[Downtime, ...] = ()
+    predicts: bool = False
 
     @property
     def label(self) -> str:
@@ -399,7 +400,8 @@ class Case:
         tried = "" if self.backfill_order is None else f" tried by {self.backfill_order}"
         events = " sequential" if self.is_sequential else ""
         kills = "" if self.kill_at_limit else " without kills"
-        return f"{self.policy}{tried} {self.allocator}{events}{kills}"
+        predicts = " predicting" if self.predicts else ""
+        return f"{self.policy}{tried} {self.allocator}{events}{kills}{predicts}"
 
 
 def random_case(seed: int, kind: str) -> Case:
@@ -425,6 +427,8 @@ def random_case(seed: int, kind: str) -> Case:
         return _with_downtimes(rng, case)
     if kind == "scores":
         return _by_scores(rng, case, seed)
+    if kind == "predictions":
+        return _with_predictions(rng, case, seed)
     return _in_all_orders(rng, case, kind == "sequential") if kind in ("orders", "sequential") else case
 
 
@@ -486,6 +490,14 @@ def _by_scores(rng: np.random.Generator, case: Case, seed: int) -> Case:
     if tried is not None and (not order.startswith("network") or _chance(rng, 0.5)):
         tried = f"network-{seed + 1}"
     return replace(case, workload=workload, policy=f"{order}+{backfill or 'none'}", backfill_order=tried)
+
+
+def _with_predictions(rng: np.random.Generator, case: Case, seed: int) -> Case:
+    # EASY backfilling with few users, whose jobs run for a part of their estimates.
+    case = _by_scores(rng, case, seed) if _chance(rng, 0.7) else _in_all_orders(rng, case, is_sequential=False)
+    workload, order = case.workload, case.policy.partition("+")[0]
+    workload = replace(workload, users=rng.integers(-1, 3, len(workload)))
+    return replace(case, workload=workload, policy=f"{order}+easy", predicts=True)
 
 
 def _by_shares(rng: np.random.Generator, case: Case) -> Case:

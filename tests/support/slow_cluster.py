@@ -454,10 +454,12 @@ class Running:
     end: float
     tasks: Tasks
     order: int  # of its start
+    planned: float  # run time that it was planned to have
+    expected: float  # its end, as far as is known
 
     def expected_end(self, now: float) -> float:
-        """Return start plus estimate, or now if that has passed."""
-        return max(self.start + self.job.estimate, now)
+        """Return the end that is expected, or now if that has passed."""
+        return max(self.expected, now)
 
     @property
     def holding(self) -> Holding:
@@ -498,7 +500,7 @@ class Pass:
     """What a pass has seen so far."""
 
     looked_at: set[int] = field(default_factory=set)
-    failed: set[tuple[Ask, float]] = field(default_factory=set)  # request and estimate of jobs that found no room
+    failed: set[tuple[Ask, float, int]] = field(default_factory=set)  # what is alike of jobs that found no room
     stopped: set[int] = field(default_factory=set)  # partitions of these jobs
     made: dict[int, Reservation] = field(default_factory=dict)  # or kept, by partition
 
@@ -526,6 +528,7 @@ class SlowCluster:
     is_sequential: bool = False
     depth: int = DEPTH
     downtimes: Sequence[Downtime] = ()
+    predicts: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     ran: dict[int, Running] = field(default_factory=dict)
 
@@ -618,16 +621,18 @@ class SlowCluster:
         self._change()
         for job in self._arriving():
             self._join(job)
+        self._correct()
         self._pass_and_walk()
 
     def _one_at_a_time(self) -> None:
         """Take one event at a time, changes of nodes before arrivals before ends, and make a pass after each."""
         if self._change():
+            self._correct()
             self._pass_and_walk()
         # In the order of their starts.
         ends = [one for one in self.running if one.end == self.now]
         # Jobs that end exactly on their estimate end together before any other event, and count to the first one.
-        together = [one for one in ends if one.start + one.job.estimate == self.now]
+        together = [one for one in ends if one.start + one.planned == self.now]
         others = [one for one in ends if one not in together]
         self._end(together)
         passes = 0
@@ -640,6 +645,7 @@ class SlowCluster:
                 self.counts["ends on the estimate that count to another end"] += bool(together)
                 self._end([others.pop(0)])
             together = []
+            self._correct()
             before = len(self.ran)
             self._pass_and_walk()
             passes += 1
@@ -701,13 +707,28 @@ class SlowCluster:
         self.joined[job.number] = self.now
 
     def _end(self, ended: Sequence[Running]) -> None:
-        for one in sorted(ended, key=lambda one: one.start + one.job.estimate != self.now):
+        for one in sorted(ended, key=lambda one: one.start + one.planned != self.now):
             self.known.ended(one.job.number, self.now - one.start)
         for one in ended:
             self.running.remove(one)
             for reservation in self.reservations.values():
                 if any(node in some for node in one.tasks for some in reservation.job.ask.sets):
                     reservation.stale = reservation.stale or "a job ended"
+
+    # Predicted run times (docs/simulator.md)
+
+    def _plan_of(self, job: SlowJob) -> float:
+        """Return how long a waiting job is planned to run."""
+        return self.known.predicted(job.number) if self.predicts else job.estimate
+
+    def _correct(self) -> None:
+        """Expect those to run for their estimates that have run for as long as was predicted."""
+        for one in self.running if self.predicts else ():
+            if one.expected <= self.now < one.start + one.job.estimate:
+                one.expected = one.start + one.job.estimate
+                self.counts["predictions corrected"] += 1
+                for reservation in self.reservations.values():
+                    reservation.stale = reservation.stale or "a job runs longer than predicted"
 
     def _left_now(self) -> Left:
         return self.machine.left(one.holding for one in self.running)
@@ -794,7 +815,8 @@ class SlowCluster:
             if is_until_one_fails and job.ask.partition in seen.stopped:
                 continue
             seen.looked_at.add(job.number)
-            if (job.ask, job.estimate) in seen.failed:
+            alike = job.ask, job.estimate, job.user if self.predicts else 0
+            if alike in seen.failed:
                 self.counts["jobs not looked at: same as one that found none"] += 1
                 continue
             left = self._left_now()
@@ -804,7 +826,7 @@ class SlowCluster:
                 self._count_order(order, job, before, place)
                 self._start(job, found, seen.made.values())
                 continue
-            seen.failed.add((job.ask, job.estimate))
+            seen.failed.add(alike)
             seen.stopped.add(job.ask.partition)
             if self.backfill == "easy" and job.ask.partition not in seen.made:
                 seen.made[job.ask.partition] = self._kept_or_made(job)
@@ -814,7 +836,8 @@ class SlowCluster:
         self.waiting.remove(job)
         self.known.started(self.now - self.joined[job.number])
         runs = min(job.run, job.estimate) if self.kill_at_limit else job.run
-        one = Running(job, self.now, self.now + runs, tasks, self.begun)
+        planned = self._plan_of(job)
+        one = Running(job, self.now, self.now + runs, tasks, self.begun, planned, self.now + planned)
         self.begun += 1
         self.running.append(one)
         self.ran[job.number] = one
@@ -844,7 +867,9 @@ class SlowCluster:
             self.counts["starts by first-fit past a job without room"] += 1
         elif job.ask.partition in seen.stopped:
             self.counts["starts by backfilling"] += 1
-            later = [one for one in seen.made.values() if self.now + job.estimate > one.time]
+            later = [one for one in seen.made.values() if self.now + self._plan_of(job) > one.time]
+            would_be_late = any(self.now + job.estimate > one.time for one in seen.made.values())
+            self.counts["starts by backfilling in time by prediction only"] += not later and would_be_late
             beside = any(one.tasks.keys() & found.keys() for one in later)
             self.counts["starts by backfilling on reserved nodes beside the head"] += beside
         elif seen.stopped:
@@ -902,7 +927,7 @@ class SlowCluster:
         """Return the room on each node now, on reserved nodes no more than is left beside the reservations."""
         rooms = self._up(job, self.machine.rooms(job.ask, left), self.now)
         for reservation in made:
-            if self.now + job.estimate <= reservation.time:
+            if self.now + self._plan_of(job) <= reservation.time:
                 continue
             later = [one.holding for one in self.running if self._expected_end(one) > reservation.time]
             beside = self.machine.left([*later, Holding(reservation.job.ask, reservation.tasks)])
@@ -978,7 +1003,7 @@ class SlowCluster:
         usable = {node for one in ask.sets for node in one} - closed
         on_machine = sorted(
             self.running,
-            key=lambda one: (one.start + one.job.estimate, one.order),
+            key=lambda one: (one.expected, one.order),
         )
         window_end: float | None = None  # not known before the first relevant job
         width = PERIOD
@@ -1070,6 +1095,7 @@ def simulate_slowly(
     is_sequential: bool = False,
     depth: int = DEPTH,
     downtimes: Sequence[Downtime] = (),
+    predicts: bool = False,
     counts: Counter[str] | None = None,
 ) -> list[Running]:
     """Simulate jobs that are all admitted under a policy such as ``sjf+easy``; return them in their order."""
@@ -1085,6 +1111,7 @@ def simulate_slowly(
         is_sequential,
         depth,
         downtimes,
+        predicts,
         counts=Counter() if counts is None else counts,
     )
     ran = machine.run()

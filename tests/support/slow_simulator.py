@@ -37,6 +37,9 @@ class _Pool:
     reserved: dict[int, float] = field(default_factory=dict)
     joined: dict[int, float] = field(default_factory=dict)
     known: SlowScores | None = None
+    predicts: bool = False
+    planned: dict[int, float] = field(default_factory=dict)
+    expected_end: dict[int, float] = field(default_factory=dict)
 
     def free(self) -> int:
         return self.machine - sum(self.processors[job] for job in self.running)
@@ -56,7 +59,19 @@ class _Pool:
                 key.network, self.now, {job: self.joined[job] for job in self.waiting}, self.running
             )
 
+    def plan_of(self, job: int) -> float:
+        """How long plans take a waiting job to run."""
+        return self.known.predicted(job) if self.predicts and self.known is not None else self.estimate[job]
+
+    def correct(self) -> None:
+        """Expect those to run for their estimates that run longer than predicted."""
+        for job in self.running if self.predicts else ():
+            if self.expected_end[job] <= self.now:
+                self.expected_end[job] = self.start[job] + self.estimate[job]
+
     def start_now(self, job: int) -> None:
+        self.planned[job] = self.plan_of(job)
+        self.expected_end[job] = self.now + self.planned[job]
         if self.known is not None:
             self.known.started(self.now - self.joined[job])
         self.waiting.remove(job)
@@ -65,17 +80,17 @@ class _Pool:
         self.start[job] = self.now
 
     def release(self, jobs: list[int]) -> None:
-        for job in sorted(jobs, key=lambda job: self.start[job] + self.estimate[job] != self.now):
+        for job in sorted(jobs, key=lambda job: self.start[job] + self.planned[job] != self.now):
             if self.known is not None and job in self.running:
                 self.known.ended(job, self.now - self.start[job])
         self.running = [job for job in self.running if job not in jobs]
 
     def estimated_end(self, job: int) -> float:
         """Estimated end of a running job; one that has passed counts as now."""
-        return max(self.now, self.start[job] + self.estimate[job])
+        return max(self.now, self.expected_end[job])
 
     def ended_early(self, job: int) -> bool:
-        return self.now < self.start[job] + self.estimate[job]
+        return self.now < self.expected_end[job]
 
     def queue(self) -> list[int]:
         return self.in_order(self.waiting, self.key)
@@ -154,6 +169,7 @@ def slow_starts(jobs: Workload, machine: int, scheduler: ListScheduler, rules: R
     if scheduler.backfill_order is not None:
         tried = _key(scheduler.backfill_order, jobs) or (lambda job, now: submit[job])
     pool = _Pool(jobs.processors.tolist(), jobs.estimate.tolist(), machine, _key(scheduler.order, jobs), tried)
+    pool.predicts = scheduler.predicts
     asked = [{"processors": one} for one in jobs.processors.tolist()]
     pool.known = SlowScores(asked, {"processors": machine}, jobs.estimate.tolist(), jobs.users.tolist())
     length = (np.minimum(jobs.run, jobs.estimate) if rules.kill_at_limit else jobs.run).tolist()
@@ -167,6 +183,7 @@ def slow_starts(jobs: Workload, machine: int, scheduler: ListScheduler, rules: R
             pool.join(arriving)
             if scheduler.compression and any(pool.ended_early(job) for job in leaving):
                 pool.reserved.clear()
+            pool.correct()
             pool.score_by(pool.key)
             _PASSES[scheduler.backfill](pool)
     return [pool.start[job] for job in range(len(submit))]
@@ -183,22 +200,26 @@ def _at_once(pool: _Pool, arrivals: _Arrivals, ended: list[int]) -> _Steps:
 
 
 def _one_by_one(pool: _Pool, arrivals: _Arrivals, ended: list[int]) -> _Steps:
-    on_time = [job for job in ended if pool.now == pool.start[job] + pool.estimate[job]]
-    pool.release(on_time)
-    arrivals.follow(on_time, pool.now)
+    together = [job for job in ended if pool.now == pool.start[job] + pool.planned[job]]
+    others = [job for job in ended if job not in together]
+    pool.release(together)
+    arrivals.follow(together, pool.now)
     arriving = arrivals.take(pool.now)
     if not arriving and not ended:
         yield [], []
-    while arriving or ended:
-        for job in arriving:
-            yield [], [job]
-        for job in ended[:1]:
-            pool.release([job])
-            if job not in on_time:
-                arrivals.follow([job], pool.now)
-            yield [job], []
-        ended = ended[1:]
-        arriving = arrivals.take(pool.now)
+    while together or arriving or others:
+        # Those that end on time are one event, which counts to the first of them or to what comes before that.
+        is_first = bool(together) and (not others or ended.index(together[0]) < ended.index(others[0]))
+        if arriving:
+            yield together, arriving[:1]
+        elif is_first:
+            yield together, []
+        else:
+            (leaving,), others = others[:1], others[1:]
+            pool.release([leaving])
+            arrivals.follow([leaving], pool.now)
+            yield [leaving], []
+        together, arriving = [], [*arriving[1:], *arrivals.take(pool.now)]
 
 
 _STEPS: dict[EventOrder, Callable[[_Pool, _Arrivals, list[int]], _Steps]] = {
@@ -233,7 +254,7 @@ def _leaves_the_head_in_time(pool: _Pool, job: int, head: int) -> bool:
     ends = sorted(pool.estimated_end(other) for other in pool.running)
     shadow = next(time for time in ends if _free_at(pool, time) >= pool.processors[head])
     extra = _free_at(pool, shadow) - pool.processors[head]
-    return pool.now + pool.estimate[job] <= shadow or pool.processors[job] <= extra
+    return pool.now + pool.plan_of(job) <= shadow or pool.processors[job] <= extra
 
 
 def _free_at(pool: _Pool, time: float) -> int:

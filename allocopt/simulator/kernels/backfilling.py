@@ -5,7 +5,14 @@ from numba import boolean, float64, int64, void
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.kernels.events import HAPPENED, advance, change_machine, next_machine_change, start_job
+from allocopt.simulator.kernels.events import (
+    HAPPENED,
+    advance,
+    change_machine,
+    distrust_plans,
+    next_machine_change,
+    start_job,
+)
 from allocopt.simulator.kernels.in_order import (
     EASY,
     NO_ROOM,
@@ -33,6 +40,7 @@ from allocopt.simulator.kernels.queue import (
     tidy_queue,
     tighten,
 )
+from allocopt.simulator.kernels.scoring import planned_run
 from allocopt.simulator.rules import Backfill, OrderKind
 from allocopt.simulator.state import BLOCK, CANDIDATES, EXTRA, FREE, NOBODY, QUEUE, RUNNING, STATE, State
 
@@ -102,7 +110,7 @@ def find_shadow(state: State, head: int) -> None:
 
 @inlined
 def _outlasts_shadow(state: State, job: int) -> bool:
-    return bool(state.clock[0].now + state.jobs[job].estimate > state.clock[0].shadow)
+    return bool(state.clock[0].now + planned_run(state, job) > state.clock[0].shadow)
 
 
 @inlined
@@ -246,6 +254,13 @@ def backfill_queue(state: State) -> None:
     """Start those behind the head of the queue that may be backfilled; of a state that has a shadow time."""
     _look_behind_head(state)
     start_in_order(state)
+
+
+@distrust_plans.answer(State)
+@inlined
+def _distrust_plans(state: State) -> None:
+    """Let the next pass look at all jobs: the shadow time has moved."""
+    state.clock[0].examined = 0
 
 
 @inlined

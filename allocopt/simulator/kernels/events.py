@@ -11,7 +11,7 @@ from numba import float64, int64, void
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel, question
-from allocopt.simulator.kernels.scoring import count_waiting, learn_of_end, learn_of_start, learn_of_stop
+from allocopt.simulator.kernels.scoring import count_waiting, learn_of_end, learn_of_start, learn_of_stop, planned_run
 from allocopt.simulator.rules import EventOrder
 from allocopt.simulator.state import ENDED, EVENTS, NOBODY, RUNNING, STARTED, STATE, Events
 
@@ -40,6 +40,11 @@ def next_machine_change(state: Events) -> float:
 @question
 def change_machine(state: Events) -> None:
     """Let the nodes fail and come back that do so now."""
+
+
+@question
+def distrust_plans(state: Events) -> None:
+    """Look again at what was planned with the expected ends of running jobs, some of which have changed."""
 
 
 MOST_INSERTED = 8  # jobs inserted in order, one by one, when several join at once; later ones wait for `settle_queue`
@@ -169,7 +174,7 @@ def start_job(state: Events, job: int) -> None:
     clock, record = state.clock[0], state.jobs[job]
     record.start = record.changed = clock.now
     record.end = record.event = clock.now + min(record.run, record.limit)
-    record.expected_end = clock.now + record.estimate
+    record.expected_end = clock.now + planned_run(state, job)
     record.event_rank = clock.n_begun + (ON_TIME if record.end == record.expected_end else OFF_TIME)
     record.remaining = record.run
     hold(state, job, 1)
@@ -330,6 +335,26 @@ def _process_due(state: Events) -> None:
         _process_one(state)
 
 
+@helper()
+def _correct_expected_ends(state: Events) -> None:
+    """Expect jobs to run for their estimates that have run for as long as was predicted."""
+    clock, running, at, has_changed = state.clock[0], state.lists[RUNNING], 0, False
+    while at < clock.n_running and state.jobs[running[at]].expected_end <= clock.now:
+        job = running[at]
+        record = state.jobs[job]
+        later = record.start + record.estimate
+        if later <= clock.now:
+            # It runs beyond its estimate.
+            at += 1
+            continue
+        remove(running, at, clock.n_running)
+        record.expected_end = later
+        insert(running, _running_place(state, job, clock.n_running - 1), clock.n_running - 1, job)
+        has_changed = True
+    if has_changed:
+        distrust_plans(state)
+
+
 @kernel(int64(STATE, float64), forceinline=True)
 def advance(state: Events, until: float) -> int:
     """Advance the clock to the next scheduling point, but not beyond ``until``.
@@ -350,6 +375,8 @@ def advance(state: Events, until: float) -> int:
     if clock.wake <= time:
         clock.wake = np.inf
     _process_due(state)
+    if state.rules[0].predicts:
+        _correct_expected_ends(state)
     if clock.n_joined > MOST_INSERTED:
         settle_queue(state)
     return HAPPENED

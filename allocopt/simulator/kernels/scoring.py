@@ -1,8 +1,11 @@
 """Scores of waiting jobs: what is counted at events, and the score of a job; see `allocopt.simulator.scoring`."""
 
 import numpy as np
+from numba import float64, void
 
-from allocopt.kernels.compiled import helper, inlined, question
+from allocopt.arrays import FloatArray
+from allocopt.kernels.arrays import record_type
+from allocopt.kernels.compiled import helper, inlined, kernel, question
 from allocopt.simulator.rules import OrderKind
 from allocopt.simulator.scoring import (
     ASKED,
@@ -38,6 +41,8 @@ from allocopt.simulator.scoring import (
 from allocopt.simulator.state import Events
 
 SCORED = int(OrderKind.SCORED)
+SCORES = record_type(Scores)
+"""Numba type of `Scores`."""
 
 HOUR_S, MINUTE_S, TEN_MINUTES_S = 3600.0, 60.0, 600.0
 WEIGHT_OF_WAIT, WEIGHT_OF_USE = 0.01, 0.5  # of the newest job in the running means
@@ -51,8 +56,7 @@ def earliest_release(state: Events) -> float:
     raise NotImplementedError
 
 
-@helper()
-def predicted_run(scores: Scores, job: int, limit: float) -> float:
+def predicted_run_time(scores: Scores, job: int, limit: float) -> float:
     """Return the predicted run time of a job in seconds.
 
     It is the mean run time of the two jobs of its user that ended last, or of the only one, at most the limit of the
@@ -66,6 +70,17 @@ def predicted_run(scores: Scores, job: int, limit: float) -> float:
     if scores.history[user, N_ENDED] > 1:
         predicted = (predicted + scores.history[user, LAST_BUT_ONE]) / 2
     return float(min(predicted, limit))
+
+
+_predicted_run = helper()(predicted_run_time)
+
+
+@inlined
+def planned_run(state: Events, job: int) -> float:
+    """Return how long plans take a waiting job to run: its estimate, or its predicted run time."""
+    if state.rules[0].predicts:
+        return _predicted_run(state.scores, job, state.jobs[job].estimate)
+    return float(state.jobs[job].estimate)
 
 
 @helper()
@@ -92,11 +107,13 @@ def _occupy(scores: Scores, job: int, sign: int) -> None:
         scores.now[IDLE, resource] -= sign * scores.jobs[job, ASKED + resource]
 
 
-@helper()
-def _learn_wait(scores: Scores, wait: float) -> None:
-    queue = scores.now[WAITING]
+def learn_wait(queue: FloatArray, wait: float) -> None:
+    """Add the wait of a job that has started, in seconds, to the row ``WAITING`` of `Scores.now`."""
     queue[N_STARTED] += 1
     queue[MEAN_WAIT] += max(WEIGHT_OF_WAIT, 1 / queue[N_STARTED]) * (wait - queue[MEAN_WAIT])
+
+
+_learn_wait = helper()(learn_wait)
 
 
 @inlined
@@ -104,18 +121,18 @@ def learn_of_start(state: Events, job: int) -> None:
     """Note that a job starts that has left the queue."""
     if state.scores.networks.size > 0:
         _occupy(state.scores, job, 1)
-        _learn_wait(state.scores, state.clock[0].now - state.jobs[job].release)
+        _learn_wait(state.scores.now[WAITING], state.clock[0].now - state.jobs[job].release)
         count_waiting(state, job, -1)
 
 
-@helper()
-def _learn_run(scores: Scores, job: int, run: float, limit: float) -> None:
-    user = int(scores.jobs[job, USER])
-    if user >= 0:
-        past = scores.history[user]
-        past[LAST_BUT_ONE], past[LAST] = past[LAST], run
-        past[USED] += WEIGHT_OF_USE * (run / limit - past[USED])
-        past[N_ENDED] += 1
+def learn_run(past: FloatArray, run: float, limit: float) -> None:
+    """Add the run time of a job that has ended, in seconds, to a row of `Scores.history`."""
+    past[LAST_BUT_ONE], past[LAST] = past[LAST], run
+    past[USED] += WEIGHT_OF_USE * (run / limit - past[USED])
+    past[N_ENDED] += 1
+
+
+_learn_run = helper()(learn_run)
 
 
 @inlined
@@ -131,7 +148,9 @@ def learn_of_end(state: Events, job: int) -> None:
     if state.scores.networks.size > 0:
         record = state.jobs[job]
         _occupy(state.scores, job, -1)
-        _learn_run(state.scores, job, state.clock[0].now - record.start, record.estimate)
+        user = int(state.scores.jobs[job, USER])
+        if user >= 0:
+            _learn_run(state.scores.history[user], state.clock[0].now - record.start, record.estimate)
 
 
 @helper()
@@ -172,7 +191,7 @@ def score_of(scores: Scores, which: int, job: int, limit: float, wait: float) ->
     now, network, n_neurons = scores.now, scores.networks[which], scores.networks.shape[2]
     queue, x, user = now[WAITING], now[INPUTS], int(scores.jobs[job, USER])
     ln_limit, ln_share = scores.jobs[job, LN_LIMIT], scores.jobs[job, LN_SHARE]
-    ln_predicted, ln_wait = np.log(predicted_run(scores, job, limit)), np.log(wait + MINUTE_S)
+    ln_predicted, ln_wait = np.log(_predicted_run(scores, job, limit)), np.log(wait + MINUTE_S)
     x[0] = ln_limit
     x[1] = ln_share
     x[2] = ln_predicted
@@ -199,3 +218,15 @@ def score_of(scores: Scores, which: int, job: int, limit: float, wait: float) ->
     for neuron in range(1, n_neurons):
         score += network[OUTPUT, neuron] * neurons[neuron] / (1.0 + abs(neurons[neuron]))
     return float(score)
+
+
+@kernel(void(SCORES, float64[::1], float64[::1], float64[::1]))
+def score_queue(scores: Scores, limit: FloatArray, wait: FloatArray, found: FloatArray) -> None:
+    """Write the scores of a queue of all jobs, given their limits and waits in seconds; all of shape ``(n,)``."""
+    longest = 0.0
+    for job in range(limit.size):
+        _count(scores, job, limit[job], job + 1, 1)
+        longest = max(longest, wait[job])
+    _summarize(scores, 0, limit.size, longest)
+    for job in range(limit.size):
+        found[job] = score_of(scores, 0, job, limit[job], wait[job])

@@ -14,7 +14,7 @@ import numpy as np
 from numba import int64
 
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.kernels.events import HAPPENED, advance, hold, start_job
+from allocopt.simulator.kernels.events import HAPPENED, advance, distrust_plans, hold, start_job
 from allocopt.simulator.kernels.in_order import (
     CHOOSE_NODES,
     EASY,
@@ -30,6 +30,7 @@ from allocopt.simulator.kernels.in_order import (
     start_in_order,
     start_in_room,
 )
+from allocopt.simulator.kernels.scoring import planned_run
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.shared.allocation import amount_on, amounts_held, choose, useful_tasks
 from allocopt.simulator.shared.queue import begin_part, put_in_place, take_from_queue
@@ -76,6 +77,14 @@ def _hold_nodes(s: Shared, job: int, sign: int) -> None:
                 plan.is_stale |= int(is_there)
             else:
                 plan.is_stale |= int(s.allowed[s.shapes[s.jobs[plan.job].shape].union, node])
+
+
+@distrust_plans.answer(Shared)
+@inlined
+def _distrust_plans(s: Shared) -> None:
+    """Let every reservation be made anew."""
+    for partition in range(s.partitions.size):
+        s.partitions[partition].is_stale = 1
 
 
 @helper()
@@ -128,7 +137,7 @@ def find_room(s: Shared, job: int) -> int:
         return 0
     for partition in range(s.partitions.size):
         plan = s.partitions[partition]
-        if plan.is_blocked > 0 and plan.job >= 0 and clock.now + s.shapes[shape].estimate > plan.shadow:
+        if plan.is_blocked > 0 and plan.job >= 0 and clock.now + planned_run(s, job) > plan.shadow:
             s.respected[partition] = True
             failure = s.shapes.size + shape
     if failure != shape and _has_no_room(s, shape, failure):

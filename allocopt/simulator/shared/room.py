@@ -196,9 +196,9 @@ class SharedNodes:
             placed_by = PlacedBySolver(cluster, requests, request_of, *allocator, seed)
             allocator = AllocationRule.LOWEST_SWITCH
         # The view answers with the queue in the order of arrival.
-        backfill, order, tried = Backfill.FIRST_FIT, QueueKeys.by_arrival(len(workload)), None
+        backfill, order, tried, predicts = Backfill.FIRST_FIT, QueueKeys.by_arrival(len(workload)), None, False
         if isinstance(scheduler, ListScheduler):
-            backfill, order = scheduler.backfill, keys_of(scheduler.order, workload, rng)
+            backfill, predicts, order = scheduler.backfill, scheduler.predicts, keys_of(scheduler.order, workload, rng)
             if backfill is Backfill.CONSERVATIVE and not scheduler.compression:
                 raise UsageError(
                     "conservative backfilling on a cluster plans anew in every period, thus with compression"
@@ -215,7 +215,7 @@ class SharedNodes:
             workload.preceding_rows() if rules.dependencies else None,
             workload.think_s if rules.dependencies else None,
         )
-        followed = SharedRules(allocator, backfill, event_order=rules.event_order)
+        followed = SharedRules(allocator, backfill, event_order=rules.event_order, predicts=predicts)
         down = downtime_records(cluster, downtimes)
         state = new_shared(SharedMachine.of(cluster), requests, jobs, followed, order, tried, down)
         return cls(state, cluster, requests, request_of, workload.ids, placed_by, rng)

@@ -212,7 +212,8 @@ class SharedRules(NamedTuple):
     """How events are taken, and jobs scheduled and placed.
 
     Walks of conservative backfilling come at multiples of ``period`` seconds (Slurm's bf_interval), and end after
-    ``depth`` reservations. At events jobs start as without backfilling.
+    ``depth`` reservations. At events jobs start as without backfilling. EASY backfilling plans with predicted run times
+    if it ``predicts``.
     """
 
     allocation: AllocationRule = AllocationRule.FIRST_FIT
@@ -220,6 +221,7 @@ class SharedRules(NamedTuple):
     period: float = 30.0
     depth: int = 500
     event_order: EventOrder = EventOrder.BATCHED
+    predicts: bool = False
 
 
 class SharedMachine(NamedTuple):
@@ -236,6 +238,13 @@ class SharedMachine(NamedTuple):
         weights = np.array([node.weight for node in cluster.nodes])
         tiers = np.array([one.tier for one in cluster.partitions] or [1])
         return cls(cluster.capacity, cluster.topology.tree.groups, weights, tiers)
+
+    @property
+    def total(self) -> IntArray:
+        """What all nodes have together, 0 of a resource of which that is not known, shape ``(R,)``."""
+        known = self.capacity.max(axis=0) < UNKNOWN_MEMORY_MIB
+        found: IntArray = np.where(known, self.capacity.sum(axis=0), 0)
+        return found
 
     def without_tiers(self) -> "SharedMachine":
         """Return the same machine with equal tiers: no partition goes before another."""
@@ -271,7 +280,10 @@ def new_shared(
     if downtimes is None:
         downtimes = np.zeros(0, dtype=record_dtype(DowntimeRecord))
     request, submit, run, estimate, limit, user, preceding, think = submitted
-    kinds, shape_of = np.unique(np.stack((request, estimate)), axis=1, return_inverse=True)
+    user = np.full(len(submit), UNKNOWN_USER) if user is None else user
+    # Run times of equal jobs are predicted alike if they are one user's.
+    alike = (request, estimate, user) if rules.predicts else (request, estimate)
+    kinds, shape_of = np.unique(np.stack(alike), axis=1, return_inverse=True)
     asked = [requests[int(number)] for number in kinds[0]]
     n, m, parts = len(submit), len(machine.capacity), len(machine.tiers)
     slots = min(rules.depth, n)
@@ -279,7 +291,6 @@ def new_shared(
     jobs = waiting_jobs(_JobRecord, submit, run, estimate)
     jobs["shape"], jobs["next_waiting"] = shape_of.reshape(-1), NOBODY
     jobs["limit"] = np.inf if limit is None else limit
-    user = np.full(n, UNKNOWN_USER) if user is None else user
     jobs["user"] = np.unique(user, return_inverse=True)[1].reshape(-1)
     jobs["order_value"], jobs["backfill_value"] = order.values, tried.values
     if preceding is not None and think is not None:
@@ -300,7 +311,7 @@ def new_shared(
     clock = first_clock(_ClockRecord)
     clock["next_walk"] = np.inf
     followed["track_running"] = True
-    for name in ("allocation", "backfill", "period", "event_order"):
+    for name in ("allocation", "backfill", "period", "event_order", "predicts"):
         followed[name] = getattr(rules, name)
     followed["order"], followed["backfill_order"] = order.kind, tried.kind
     followed["own_backfill_order"] = backfill_order is not None
@@ -320,9 +331,9 @@ def new_shared(
         shape["n_masks"], shape["part"] = len(one.masks), one.part
         shape["level"], shape["is_limited"] = level, any(one.most_groups[: level if level >= 0 else None])
     failures["released"] = -1
-    groups, total = machine.groups.copy(), _total(machine)
+    groups, total = machine.groups.copy(), machine.total
     amounts = np.zeros((0, 0), dtype=np.int64)
-    if OrderKind.SCORED in (order.kind, tried.kind):
+    if rules.predicts or OrderKind.SCORED in (order.kind, tried.kind):
         amounts = np.stack([amounts_asked(one, machine.capacity) for one in asked])[shape_of.reshape(-1)]
     segments = [one.segments or (0,) * len(groups) for one in asked]
     # Room for the nodes of each job, whichever they are and however often it starts.
@@ -367,15 +378,8 @@ def new_shared(
         downtimes,
         np.searchsorted(downtimes["node"], np.arange(m + 1)),
         times_of_change(downtimes),
-        new_scores(order, backfill_order, estimate, amounts, total, user),
+        new_scores(order, backfill_order, estimate, amounts, total, user, predicts=rules.predicts),
     )
-
-
-def _total(machine: SharedMachine) -> IntArray:
-    """Return what all nodes have together, 0 where that is not known, shape ``(R,)``."""
-    known = machine.capacity.max(axis=0) < UNKNOWN_MEMORY_MIB
-    total: IntArray = np.where(known, machine.capacity.sum(axis=0), 0)
-    return total
 
 
 def amounts_asked(request: ClusterRequest, capacity: IntArray) -> IntArray:

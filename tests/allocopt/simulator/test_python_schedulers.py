@@ -174,6 +174,7 @@ def test_every_order_under_every_backfilling_gives_the_slow_schedule(
 ) -> None:
     jobs, order, tried = data.draw(cases)
     has_candidates = backfill in (Backfill.FIRST_FIT, Backfill.EASY)
-    scheduler = ListScheduler(order, backfill, tried if has_candidates else None, compression)
+    predicts = backfill is Backfill.EASY and data.draw(st.booleans())
+    scheduler = ListScheduler(order, backfill, tried if has_candidates else None, compression, predicts)
     made = simulate(jobs, machine_of(jobs), scheduler, Rules(event_order, kill)).start.tolist()
     assert made == slow_starts(jobs, machine_of(jobs), scheduler, Rules(event_order, kill))

@@ -33,11 +33,13 @@ def by_feature(name: str, weight: float = 1.0) -> NetworkOrder:
     backfill=st.sampled_from(Backfill),
     share=st.floats(0.0, 1.0),
     longer=st.integers(1, 5),
+    predicts=st.booleans(),
 )
 def test_run_times_of_jobs_that_still_run_change_nothing_before(
-    jobs: Workload, rules: Rules, seed: int, backfill: Backfill, share: float, longer: int
+    jobs: Workload, rules: Rules, seed: int, backfill: Backfill, share: float, longer: int, predicts: bool
 ) -> None:
-    scheduler = ListScheduler(NetworkOrder(random_network(seed)), backfill)
+    predicts &= backfill is Backfill.EASY
+    scheduler = ListScheduler(NetworkOrder(random_network(seed)), backfill, predicts=predicts)
     first = simulate(jobs, machine_of(jobs), scheduler, rules)
     moment = float(np.quantile(first.end, share))
     later = first.end > moment
