@@ -44,11 +44,12 @@ class TrainingRequest:
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """Updates of a training, made and to be made, and measures of the last one, by name."""
+    """Updates of a training, made and to be made, measures of the last one, by name, and remarks on the result."""
 
     done: int
     total: int
     measures: Mapping[str, float]
+    remarks: tuple[str, ...] = ()
 
     @property
     def share(self) -> float:

@@ -18,6 +18,7 @@ from allocopt.simulator.simulate import as_scheduler, simulate
 from allocopt.traces.reading import read_workload
 from allocopt.traces.variants import JITTER, Interval, varied_run_times
 from allocopt.traces.workload import UNKNOWN_USER, Workload
+from heuristics.scheduling.multifactor import Multifactor
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, NetworkOrder, ShortestJobFirst
 from learned.priorities.policy import EvolvedPriority
 from learned.weights import shipped_weights
@@ -31,6 +32,8 @@ LOGS = {
 }
 """Files of logs, and how many of their first jobs are simulated; 0 for all."""
 RULES = ("wfp3", "unicep", "sjf", "smallest-area", "f1", "f2", "f3", "f4", "evolved-formula")
+# Found by 40 generations of `allocopt train multifactor --seed 1` on the logs of `balanced`.
+MULTIFACTOR = Multifactor(1.0, 0.78, 0.0005, 365.0, small_relative_to_time=True)
 MEASURES = ("mean wait", "slowdown", "99 % wait", "longest wait")
 HEADER = ("policy", *MEASURES)
 WAIT, LONGEST = 0, 3
@@ -53,6 +56,8 @@ def rivals(weights: Sequence[str]) -> dict[str, Rival]:
     """Return the policies by name: EASY first, then its rivals, then networks, and controls of the first of these."""
     sjbf = ListScheduler(FirstComeFirstServed(), Backfill.EASY, ShortestJobFirst())
     found = {"easy": Rival(as_scheduler("fcfs+easy")), "easy-sjbf": Rival(sjbf)}
+    found["multifactor, tuned"] = Rival(ListScheduler(MULTIFACTOR, Backfill.EASY))
+    found["easy-plus-plus"] = Rival(as_scheduler("easy-plus-plus"))
     found |= {name: Rival(as_scheduler(f"{name}+easy")) for name in RULES}
     networks = {name.rpartition("/")[2]: EvolvedPriority(name) for name in weights}
     found |= {name: Rival(ListScheduler(order, Backfill.EASY)) for name, order in networks.items()}

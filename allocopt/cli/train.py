@@ -34,7 +34,8 @@ def command(
     cluster: Annotated[
         str | None,
         typer.Option(
-            metavar="FILES", help="Files of a cluster, separated by commas, for agents of DRAS; the same as an option."
+            metavar="FILES",
+            help="Files of a cluster on which the jobs ran, separated by commas; the same as an option.",
         ),
     ] = None,
     seed: Annotated[
@@ -77,6 +78,7 @@ def command(
         print(_line(progress), file=sys.stderr)
         finished = progress.done == progress.total
         print(folder / "weights.safetensors" if finished else f"{folder}: stopped; --resume goes on from here")
+        print("".join(f"{remark}\n" for remark in progress.remarks), end="")
 
 
 def _line(progress: "TrainingProgress") -> str:

@@ -1,10 +1,10 @@
-"""An evolution strategy that finds the network of a queue order: its candidates schedule blocks of jobs of traces."""
+"""An evolution strategy that finds the numbers of a queue order: its candidates schedule blocks of jobs of traces."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from cmaes import SepCMA
@@ -12,7 +12,7 @@ from cmaes import SepCMA
 from allocopt.arrays import FloatArray
 from allocopt.cluster.cluster import Cluster
 from allocopt.errors import UsageError
-from allocopt.simulator.rules import Backfill
+from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.variants import Interval, varied_run_times
@@ -21,7 +21,7 @@ from heuristics.scheduling.queue_orders import FirstComeFirstServed, NetworkOrde
 from learned.priorities.goals import WAIT_S, Goal, Waits
 from learned.priorities.network import first_parameters, network_of, parameters_of
 
-AVERAGED = 40  # latest generations that the network averages, about
+AVERAGED = 40  # latest generations that the numbers are averaged over, about
 EASY = ListScheduler(FirstComeFirstServed(), Backfill.EASY)
 
 
@@ -32,9 +32,45 @@ class Site(NamedTuple):
     machine: int | Cluster
 
 
+class Family(Protocol):
+    """Queue orders that differ by a vector of numbers."""
+
+    def first(self, rng: np.random.Generator) -> FloatArray:
+        """Return the numbers to begin with, about as large as the steps of evolution."""
+
+    def order(self, parameters: FloatArray) -> QueueOrder:
+        """Return the queue order of some numbers."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Networks:
+    """The orders by scores of networks with so many hidden neurons, in which some features count.
+
+    Raises ValueError if the network to begin with, if there is one, has another number of hidden neurons.
+    """
+
+    features: tuple[str, ...]
+    hidden: int
+    start: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.start is not None:
+            parameters_of(self.start, self.features, self.hidden)
+
+    def first(self, rng: np.random.Generator) -> FloatArray:
+        """Return the numbers of the network to begin with."""
+        if self.start is None:
+            return first_parameters(self.features, self.hidden, rng)
+        return parameters_of(self.start, self.features, self.hidden)
+
+    def order(self, parameters: FloatArray) -> NetworkOrder:
+        """Return the order by a network."""
+        return NetworkOrder(network_of(parameters, self.features, self.hidden))
+
+
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """How networks are evolved.
+    """How queue orders are evolved.
 
     Parameters
     ----------
@@ -46,10 +82,6 @@ class Evolution:
         Blocks that each candidate of a generation schedules, the same for all; the traces take turns.
     block_jobs
         Consecutive jobs of a block.
-    features
-        Names of the features that count, some of `FEATURES`.
-    hidden
-        Hidden neurons of the network.
     sigma
         Standard deviation of the first candidates.
     jitter
@@ -62,47 +94,42 @@ class Evolution:
     population: int
     blocks: int
     block_jobs: int
-    features: tuple[str, ...]
-    hidden: int
     sigma: float
     jitter: float
     threads: int
 
 
-def scheduler_of(network: FloatArray) -> ListScheduler:
-    """Return EASY backfilling under the scores of a network."""
-    return ListScheduler(NetworkOrder(network), Backfill.EASY)
+def scheduler_of(order: QueueOrder) -> ListScheduler:
+    """Return EASY backfilling in an order."""
+    return ListScheduler(order, Backfill.EASY)
 
 
 class PriorityLearner:
-    """Evolves a network by CMA-ES with a diagonal covariance (Ros and Hansen, PPSN 2008, 10.1007/978-3-540-87700-4_30).
+    """Evolves a queue order by CMA-ES with a diagonal covariance.
 
-    See `learned.rl.workers.Learner`; an update is a generation. Evolution begins with a network if one is given.
+    Ros and Hansen, PPSN 2008, 10.1007/978-3-540-87700-4_30. An update (`learned.rl.workers.Learner`) is a generation.
     """
 
-    def __init__(self, sites: Sequence[Site], evolution: Evolution, seed: int, start: FloatArray | None = None) -> None:
-        self._sites, self._evolution = sites, evolution
+    def __init__(self, sites: Sequence[Site], evolution: Evolution, family: Family, seed: int) -> None:
+        self._sites, self._evolution, self._family = sites, evolution, family
         self._rng = np.random.default_rng(seed)
-        features, hidden = evolution.features, evolution.hidden
-        first = first_parameters(features, hidden, self._rng)
-        if start is not None:
-            first = parameters_of(start, features, hidden)
+        first = family.first(self._rng)
         self._strategy = SepCMA(first, evolution.sigma, seed=0, population_size=evolution.population)
         self._generations = 0
         self._average = first.copy()
 
     @property
-    def network(self) -> FloatArray:
-        """The network of the mean of the candidates, averaged over the last generations: each sees other blocks."""
-        return self._network_of(self._average)
+    def parameters(self) -> FloatArray:
+        """The numbers of the mean of the candidates, averaged over the last generations: each sees other blocks."""
+        return self._average.copy()
 
     def update(self, share: float) -> dict[str, float]:
         """Let a generation schedule new blocks, and learn which of its candidates did best."""
         evolution, strategy = self._evolution, self._strategy
         strategy.reseed_rng(int(self._rng.integers(2**32)))
         candidates = [strategy.ask() for _ in range(evolution.population)]
-        blocks = [self._drawn(self._generations * evolution.blocks + at) for at in range(evolution.blocks)]
-        losses = self._losses(list(map(self._network_of, candidates)), blocks).mean(axis=1)
+        blocks = [self.drawn(self._generations * evolution.blocks + at) for at in range(evolution.blocks)]
+        losses = self.losses(list(map(self._family.order, candidates)), blocks).mean(axis=1)
         if not np.isfinite(losses).all():
             raise UsageError("the training diverged: a loss is not a finite number")
         strategy.tell(list(zip(candidates, losses.tolist(), strict=True)))
@@ -128,10 +155,7 @@ class PriorityLearner:
         self._rng.bit_generator.state = snapshot["rng"]
         self._generations, self._average = snapshot["generations"], snapshot["average"]
 
-    def _network_of(self, parameters: FloatArray) -> FloatArray:
-        return network_of(parameters, self._evolution.features, self._evolution.hidden)
-
-    def _drawn(self, number: int) -> Site:
+    def drawn(self, number: int) -> Site:
         """Draw a block of the trace whose turn it is."""
         site = self._sites[number % len(self._sites)]
         jobs = min(self._evolution.block_jobs, len(site.workload))
@@ -139,27 +163,27 @@ class PriorityLearner:
         block = varied_run_times(site.workload.stretch(first, jobs), self._rng, self._evolution.jitter)
         return Site(block, site.machine)
 
-    def _losses(self, networks: Sequence[FloatArray], blocks: Sequence[Site]) -> FloatArray:
-        """Return the loss of each network on each block, shape ``(networks, blocks)``."""
+    def losses(self, orders: Sequence[QueueOrder], blocks: Sequence[Site]) -> FloatArray:
+        """Return the loss of each order on each block, shape ``(orders, blocks)``."""
         # EASY first, which also compiles what is called.
         easy = [_waits(EASY, block) for block in blocks]
-        _waits(scheduler_of(networks[0]), blocks[0])
+        _waits(scheduler_of(orders[0]), blocks[0])
         runs: list[Callable[[], Waits]] = [
-            partial(_waits, scheduler_of(network), block) for network in networks for block in blocks
+            partial(_waits, scheduler_of(order), block) for order in orders for block in blocks
         ]
         # Kernels let other threads run meanwhile.
         with ThreadPoolExecutor(self._evolution.threads) as pool:
             found = list(pool.map(lambda run: run(), runs))
         losses = [self._evolution.goal.loss(waits, easy[at % len(blocks)]) for at, waits in enumerate(found)]
-        return np.array(losses).reshape(len(networks), len(blocks))
+        return np.array(losses).reshape(len(orders), len(blocks))
 
 
-def worth(network: FloatArray, site: Site, variants: int, jitter: float, rng: np.random.Generator) -> Interval:
-    """Return what a network is worth on so many variants of a trace: the mean wait over that of EASY."""
+def worth(order: QueueOrder, site: Site, variants: int, jitter: float, rng: np.random.Generator) -> Interval:
+    """Return what an order is worth on so many variants of a trace: the mean wait over that of EASY."""
     ratios = []
     for _ in range(variants):
         variant = Site(varied_run_times(site.workload, rng, jitter), site.machine)
-        easy, found = _waits(EASY, variant), _waits(scheduler_of(network), variant)
+        easy, found = _waits(EASY, variant), _waits(scheduler_of(order), variant)
         ratios.append((found.mean_s + WAIT_S) / (easy.mean_s + WAIT_S))
     return Interval.of(np.array(ratios))
 

@@ -1,14 +1,19 @@
-"""Training ``evolved-priority``: a network that scores waiting jobs, evolved on traces."""
+"""Trainings of queue orders that are evolved on traces: networks that score jobs, and weights of Slurm's priorities."""
 
+from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from allocopt.arrays import FloatArray
 from allocopt.errors import MissingPackageError, UsageError
+from allocopt.simulator.rules import QueueOrder
 from allocopt.simulator.scoring import FEATURES
 from allocopt.traces.variants import JITTER
+from heuristics.scheduling.multifactor import Multifactor
 from learned.priorities.goals import GOALS
 from learned.priorities.policy import NAME, EvolvedPriority
 from learned.rl.traces import acknowledgement, check_sizes, read_on_cluster, read_traces
@@ -16,54 +21,37 @@ from learned.rl.training import DeclaredTraining, Trained, option
 from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
-    from learned.priorities.learner import PriorityLearner, Site
+    from learned.priorities.learner import Family, Networks, PriorityLearner, Site
 
 JUDGED_VARIANTS = 20  # of the jobs that are held out
 
 
 @dataclass(frozen=True)
-class EvolvedPriorityTraining(DeclaredTraining["PriorityLearner"]):
-    """Evolves the network of `evolved-priority` by CMA-ES: its candidates schedule blocks of jobs of traces."""
+class OrderTraining(DeclaredTraining["PriorityLearner"]):
+    """Evolves a queue order by CMA-ES: its candidates schedule blocks of jobs of traces."""
 
     trace: str = ""  # Workload file, or several separated by commas
     processors: int | str = 0  # Size of the machine, or sizes separated by commas; 0 for what the trace says
     cluster: str = ""  # Files of the cluster on which the jobs of the trace run, separated by commas
     # What it is evolved for: a loss of mean wait, bounded slowdown and longest wait; see `Goal`
     goal: str = option("balanced", among=GOALS)
-    # Weights to begin with, shipped ones or files separated by commas, of which the mean counts; if empty, the order of
-    # wait over limit
-    start: str = ""
     generations: int = option(300, least=1)
     population: int = option(48, least=4)
     blocks: int = option(8, least=1)  # Blocks of jobs that a generation schedules; the traces take turns
     block_jobs: int = option(2500, least=2)
-    # Features that count, separated by commas, some of `FEATURES`; all of them if empty
-    features: str = ""
-    hidden: int = option(8, least=0)  # Hidden neurons; 0 for a linear score
     sigma: float = option(0.3, least=1e-6)  # Standard deviation of the first candidates
     jitter: float = option(JITTER, least=0.0)  # Of run times: standard deviation of the logarithm of their factors
-    # Share of each trace, its end, that is not trained on but judged: what the network is worth there
+    # Share of each trace, its end, that is not trained on but judged: what the order is worth there
     held_out: float = option(0.2, least=0.0, most=0.9)
     threads: int = option(2, least=1)
 
-    name: ClassVar[str] = NAME
-    paths: ClassVar[tuple[str, ...]] = ("trace", "cluster", "start")
+    paths: ClassVar[tuple[str, ...]] = ("trace", "cluster")
 
     def __post_init__(self) -> None:
         if not self.trace:
             raise UsageError(f"{self.name} needs a trace to learn from: give --trace FILE")
         super().__post_init__()
-        unknown = set(self.named_features) - FEATURES.keys()
-        if unknown or len(set(self.named_features)) != len(self.named_features):
-            raise UsageError(f"features are {self.features!r}, must be different ones of {', '.join(FEATURES)}")
-        if len(self.named_features) < 2:
-            raise UsageError(f"features are {self.features!r}, must be at least two")
         check_sizes(self.trace, self.processors, self.cluster)
-
-    @property
-    def named_features(self) -> tuple[str, ...]:
-        """The features that count."""
-        return tuple(self.features.split(",")) if self.features else tuple(FEATURES)
 
     @property
     def label(self) -> str:
@@ -77,17 +65,23 @@ class EvolvedPriorityTraining(DeclaredTraining["PriorityLearner"]):
         # How many simulations ran at a time does not matter to the result.
         return {name: value for name, value in super().card_settings().items() if name != "threads"}
 
-    def result(self, learner: "PriorityLearner") -> Trained:
+    def remarks(self, told: Mapping[str, Any]) -> tuple[str, ...]:
+        held_out = f"the last {100 * self.held_out:.0f} % of its jobs, {JUDGED_VARIANTS} variants"
+        return tuple(
+            f"{name}: mean wait {mean:.3f} of EASY's [{low:.3f}, {high:.3f}] ({held_out})"
+            for name, (mean, low, high) in told["held_out_waits"].items()
+        )
+
+    def _told(self, order: QueueOrder) -> dict[str, Any]:
+        """Return what the card tells of an order: whom to thank for the traces, and what it is worth."""
         from learned.priorities.learner import worth
 
-        network = learner.network
         judged = {
-            site.workload.name: worth(network, site, JUDGED_VARIANTS, self.jitter, np.random.default_rng((1, at)))
+            site.workload.name: worth(order, site, JUDGED_VARIANTS, self.jitter, np.random.default_rng((1, at)))
             for at, site in enumerate(self._sites(is_held_out=True))
         }
-        told = {name: [round(number, 4) for number in one] for name, one in judged.items()}
-        weights = {"network": network.astype(np.float32)}
-        return "priority", weights, {"acknowledgement": acknowledgement(self.trace), "held_out_waits": told}
+        waits = {name: [round(number, 4) for number in one] for name, one in judged.items()}
+        return {"acknowledgement": acknowledgement(self.trace), "held_out_waits": waits}
 
     def _learner(self, seed: int, workers: Workers) -> "PriorityLearner":
         if find_spec("cmaes") is None:
@@ -99,18 +93,15 @@ class EvolvedPriorityTraining(DeclaredTraining["PriorityLearner"]):
             self.population,
             self.blocks,
             self.block_jobs,
-            self.named_features,
-            self.hidden,
             self.sigma,
             self.jitter,
             self.threads,
         )
-        start = np.mean([EvolvedPriority(one).network for one in self.start.split(",")], axis=0) if self.start else None
-        sites = self._sites(is_held_out=False)
-        try:
-            return PriorityLearner(sites, evolution, seed, start)
-        except ValueError as error:
-            raise UsageError(f"evolution cannot begin with {self.start}: {error}") from None
+        return PriorityLearner(self._sites(is_held_out=False), evolution, self._family(), seed)
+
+    @abstractmethod
+    def _family(self) -> "Family":
+        """Return the orders among which one is found."""
 
     def _sites(self, *, is_held_out: bool) -> "list[Site]":
         """Return the beginnings of the traces, or the ends that are held out, with their machines."""
@@ -125,3 +116,85 @@ class EvolvedPriorityTraining(DeclaredTraining["PriorityLearner"]):
             if jobs:
                 found.append(site._replace(workload=site.workload.stretch(first, jobs)))
         return found
+
+
+@dataclass(frozen=True)
+class EvolvedPriorityTraining(OrderTraining):
+    """Evolves the network of `evolved-priority` by CMA-ES: its candidates schedule blocks of jobs of traces."""
+
+    # Weights to begin with, shipped ones or files separated by commas, of which the mean counts; if empty, the order of
+    # wait over limit
+    start: str = ""
+    # Features that count, separated by commas, some of `FEATURES`; all of them if empty
+    features: str = ""
+    hidden: int = option(8, least=0)  # Hidden neurons; 0 for a linear score
+
+    name: ClassVar[str] = NAME
+    paths: ClassVar[tuple[str, ...]] = (*OrderTraining.paths, "start")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        unknown = set(self.named_features) - FEATURES.keys()
+        if unknown or len(set(self.named_features)) != len(self.named_features):
+            raise UsageError(f"features are {self.features!r}, must be different ones of {', '.join(FEATURES)}")
+        if len(self.named_features) < 2:
+            raise UsageError(f"features are {self.features!r}, must be at least two")
+
+    @property
+    def named_features(self) -> tuple[str, ...]:
+        """The features that count."""
+        return tuple(self.features.split(",")) if self.features else tuple(FEATURES)
+
+    def result(self, learner: "PriorityLearner") -> Trained:
+        order = self._family().order(learner.parameters)
+        return "priority", {"network": order.network.astype(np.float32)}, self._told(order)
+
+    def _family(self) -> "Networks":
+        from learned.priorities.learner import Networks
+
+        start = None
+        if self.start:
+            start = np.mean([EvolvedPriority(one).network for one in self.start.split(",")], axis=0)
+        try:
+            return Networks(self.named_features, self.hidden, start)
+        except ValueError as error:
+            raise UsageError(f"evolution cannot begin with {self.start}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class MultifactorWeights:
+    """Slurm's multifactor priorities with the numbers ln(job size / age) and ln(processors / age) of their weights."""
+
+    max_age_days: float
+
+    def first(self, rng: np.random.Generator) -> FloatArray:
+        """Return numbers with which a share of the machine counts little beside age."""
+        return np.array([0.0, -5.0])
+
+    def order(self, parameters: FloatArray) -> Multifactor:
+        """Return the priorities of some numbers."""
+        job_size, cpu = np.exp(np.clip(parameters, -20.0, 20.0)).tolist()
+        return Multifactor(1.0, job_size, cpu, self.max_age_days, small_relative_to_time=True)
+
+
+@dataclass(frozen=True)
+class MultifactorTraining(OrderTraining):
+    """Evolves the weights of Slurm's priority/multifactor; the card has them as lines of slurm.conf."""
+
+    generations: int = option(40, least=1)
+    population: int = option(12, least=4)
+    sigma: float = option(1.0, least=1e-6)  # Standard deviation of the first candidates, of logarithms of weights
+    max_age_days: float = option(365.0, least=1.0)  # PriorityMaxAge: beyond it age counts no more
+
+    name: ClassVar[str] = "multifactor"
+
+    def result(self, learner: "PriorityLearner") -> Trained:
+        order = self._family().order(learner.parameters)
+        weights = {"weights": np.array([order.age, order.job_size, order.cpu], dtype=np.float32)}
+        return "multifactor", weights, {**self._told(order), "slurm_conf": order.slurm_conf()}
+
+    def remarks(self, told: Mapping[str, Any]) -> tuple[str, ...]:
+        return (*super().remarks(told), *told["slurm_conf"])
+
+    def _family(self) -> MultifactorWeights:
+        return MultifactorWeights(self.max_age_days)

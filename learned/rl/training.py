@@ -10,7 +10,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -225,6 +225,10 @@ class DeclaredTraining(ABC, Generic[L]):
     def result(self, learner: L) -> Trained:
         """Return the result after all updates."""
 
+    def remarks(self, told: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return what is to be said of the result, a line each, given its entries of the card."""
+        return ()
+
     def card_settings(self) -> dict[str, Any]:
         """Return all settings by name, for the card."""
         return asdict(self)
@@ -263,6 +267,7 @@ class DeclaredTraining(ABC, Generic[L]):
                             settings[name] = ",".join(Path(path).name for path in settings[name].split(","))
                         card = Card(*about, {**settings, **told})
                         write_weights(request.folder / "weights.safetensors", weights, card)
+                        progress = replace(progress, remarks=self.remarks(told))
                     yield progress
 
 

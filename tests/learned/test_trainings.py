@@ -44,6 +44,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         ("evolved-priority", {"generations": 3, "population": 4, "blocks": 2, "block_jobs": 200, **options})
         for options in ({}, {"hidden": 0, "held_out": 0.0, "goal": "fair"})
     ),
+    ("multifactor", {"generations": 3, "population": 4, "blocks": 2, "block_jobs": 200}),
     ("lns-prices", {"updates": 6, "windows": 4, "large_windows": 1, "label_steps": 50}),
 ]
 
@@ -81,6 +82,9 @@ def act(name: str, path: str, options: dict[str, Any]) -> None:
         played = agent.play(irmasim.PAPERS["heterogeneous"], jobs, Execution(ExecutionKind.BASELINE))
         assert np.isfinite(played.schedule.end).all()
         assert sum(played.shares.values()) == pytest.approx(1.0)
+    elif name == "multifactor":
+        _, card = read_weights(Path(path))
+        assert "PriorityType=priority/multifactor" in card.settings["slurm_conf"]
     elif options.get("network") == "published":
         with pytest.raises(BadFileError, match="only compact ones act without torch"):
             get_policy(name, {"weights": path})
@@ -133,7 +137,9 @@ def test_a_file_of_another_training_or_shape_is_refused(name: str, tmp_path: Pat
 
 
 def of_a_trace(name: str, options: dict[str, Any], trace: Path | str) -> Any:
-    return get_training(name, {"trace": str(trace), **options} if name.startswith(("d", "evolved")) else options)
+    return get_training(
+        name, {"trace": str(trace), **options} if name.startswith(("d", "evolved", "multi")) else options
+    )
 
 
 WINDOWS = "reserved for evaluation: it makes the windows of instances"
@@ -216,6 +222,7 @@ REFUSED_OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"features": "wait,wait"}, "must be different ones"),
         ({"features": "wait"}, "at least two"),
     ],
+    "multifactor": [({"trace": ""}, "needs a trace"), ({"max_age_days": 0.5}, "must be at least 1")],
     "lns-prices": [({option: 0}, "at least 1") for option in ("updates", "windows", "label_steps")],
 }
 

@@ -110,33 +110,33 @@ def test_training_begins_with_the_mean_of_several_weights(tmp_path: Path) -> Non
     trace.write_text("".join(f"{job} {60 * job} 100 1\n" for job in range(20)))
     training = EvolvedPriorityTraining(trace=str(trace), processors=4, start="balanced,slowdown", held_out=0.0)
     balanced, slowdown = (EvolvedPriority(name).network for name in ("balanced", "slowdown"))
-    assert training.learner(0).network == pytest.approx((balanced + slowdown) / 2)
+    order = training._family().order(training.learner(0).parameters)
+    assert order.network == pytest.approx((balanced + slowdown) / 2)
 
 
 def test_evolution_finds_that_short_jobs_go_first() -> None:
     pytest.importorskip("cmaes")
-    from learned.priorities.learner import EASY, Evolution, PriorityLearner, Site, scheduler_of
+    from learned.priorities.learner import EASY, Evolution, Networks, PriorityLearner, Site, scheduler_of
 
     jobs = busy_days(3, 1500, 50, 32, "seen", 0.12)
-    evolution = Evolution(GOALS["slowdown"], 12, 2, 400, tuple(FEATURES), 0, 0.5, 0.05, 1)
-    learner = PriorityLearner([Site(jobs, 32)], evolution, 0)
+    evolution, family = Evolution(GOALS["slowdown"], 12, 2, 400, 0.5, 0.05, 1), Networks(tuple(FEATURES), 0)
+    learner = PriorityLearner([Site(jobs, 32)], evolution, family, 0)
     for update in range(12):
         learner.update(update / 12)
-    found, easy = (Waits.of(simulate(jobs, 32, one)) for one in (scheduler_of(learner.network), EASY))
+    found, easy = (Waits.of(simulate(jobs, 32, one)) for one in (scheduler_of(family.order(learner.parameters)), EASY))
     assert found.slowdown < 0.6 * easy.slowdown
 
 
 def test_threads_do_not_change_what_is_evolved() -> None:
     pytest.importorskip("cmaes")
-    from learned.priorities.learner import Evolution, PriorityLearner, Site
+    from learned.priorities.learner import Evolution, Networks, PriorityLearner, Site
 
     jobs = busy_days(4, 600, 20, 32, "seen", 0.12)
     networks = []
     for threads in (1, 3):
-        learner = PriorityLearner(
-            [Site(jobs, 32)], Evolution(GOALS["fair"], 6, 2, 200, tuple(FEATURES), 2, 0.3, 0.05, threads), 1
-        )
+        evolution = Evolution(GOALS["fair"], 6, 2, 200, 0.3, 0.05, threads)
+        learner = PriorityLearner([Site(jobs, 32)], evolution, Networks(tuple(FEATURES), 2), 1)
         for update in range(3):
             learner.update(update / 3)
-        networks.append(learner.network)
+        networks.append(learner.parameters)
     assert np.array_equal(*networks)
