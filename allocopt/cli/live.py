@@ -22,6 +22,13 @@ class _ServiceOptions:
     observe: Annotated[bool, typer.Option("--observe", help="Only judge what Slurm chooses.")] = False
     advise: Annotated[bool, typer.Option("--advise", help="Also write what would be chosen.")] = False
     pin: Annotated[bool, typer.Option("--pin", help="Also choose, for jobs that opted in.")] = False
+    order: Annotated[
+        str | None,
+        typer.Option(metavar="POLICY", help="Order of jobs that opted in: evolved-priority or evolved-formula."),
+    ] = None
+    weights: Annotated[
+        str | None, typer.Option(metavar="W", help="Its weights: balanced, slowdown, fair or a file.")
+    ] = None
     partition: Annotated[str | None, typer.Option(metavar="P,...", help="Jobs of these partitions opt in.")] = None
     qos: Annotated[str | None, typer.Option(metavar="Q,...", help="Jobs of these qualities of service.")] = None
     comment: Annotated[str | None, typer.Option(metavar="WORD", help="Jobs with the word in their comment.")] = None
@@ -60,16 +67,24 @@ def _slurm(
     from allocopt.errors import UsageError
     from allocopt.live import service
     from allocopt.live.journal import Journal
+    from allocopt.live.order import LiveOrder, network_named
     from allocopt.live.slurm import Slurm
 
-    chosen = [mode for mode in service.Mode if getattr(asked, mode)]
+    modes = service.Mode.OBSERVE, service.Mode.ADVISE, service.Mode.PIN
+    chosen = [mode for mode in modes if getattr(asked, mode)] or [service.Mode.ORDER] * (asked.order is not None)
     if len(chosen) != 1:
-        raise UsageError("one of --observe, --advise and --pin must be given")
+        raise UsageError("one of --observe, --advise and --pin must be given, or --order")
+    if asked.weights is not None and asked.order is None:
+        raise UsageError("weights are those of an order: give --order")
+    if asked.order is not None and chosen[0] is service.Mode.OBSERVE:
+        raise UsageError("--order does not go with --observe: give --advise")
+    options = {} if asked.weights is None else {"weights": asked.weights}
+    order = None if asked.order is None else LiveOrder(network_named(asked.order, options))
     opted_in = service.OptIn(listed_words(asked.partition), listed_words(asked.qos), asked.comment)
     limits = service.Limits(times.period, times.time_limit, times.hold, times.pin_for)
-    slurm = Slurm(answer_s=limits.answer) if asked.pin else Slurm()
+    slurm = Slurm(answer_s=limits.answer) if chosen[0].acts else Slurm()
     with Journal(journal) as file:
-        service.Service(slurm, file, chosen[0], opted_in, limits, solver, seed, wake).run(times.seconds)
+        service.Service(slurm, file, chosen[0], opted_in, limits, solver, seed, wake, order).run(times.seconds)
 
 
 app.command("slurm")(command_of(_slurm))

@@ -114,7 +114,7 @@ _MODELS: dict[str, type[_Event]] = {
     "left": _Left,
     "away": _Away,
     "back": _Away,
-    **dict.fromkeys(("pinned", "held", "unpinned", "unseen", "released", "refused", "left alone"), _OfJobs),
+    **dict.fromkeys(("pinned", "held", "unpinned", "unseen", "released", "refused", "left alone", "placed"), _OfJobs),
 }
 
 

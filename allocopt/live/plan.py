@@ -15,6 +15,7 @@ from allocopt.cluster.slurm_jobs import RUNNING
 from allocopt.cluster.unserved import UnservedError
 from allocopt.errors import AllocoptError
 from allocopt.kernels.ready import make_ready
+from allocopt.live.order import LiveOrder, exchanged
 from allocopt.live.slurm import WAITING, Look, SlurmJob
 from allocopt.problems.instances import shipped_problems
 from allocopt.problems.placement.problem import PlacementJob, PlacementProblem, Placements
@@ -31,7 +32,6 @@ from allocopt.solving.solve import prepare, solve
 from allocopt.solving.verify import verify
 from allocopt.solving.windows import KINDS, window_solver
 
-NO_LIMIT_S = 1e8  # expected run time of a job without a limit
 _EASY = SharedRules(Rule.LOWEST_SWITCH, Backfill.EASY)
 
 
@@ -112,7 +112,15 @@ class Plan:
     left: Mapping[str, str] = field(default_factory=dict)
 
 
-def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed") -> Plan:
+def queue_of(look: Look, order: LiveOrder | None = None, is_ordered: Callable[[SlurmJob], bool] = bool) -> "Queue":
+    """Return the waiting jobs that may start, in Slurm's order, those that are ordered here in that of ``order``."""
+    queue = Queue.of(look)
+    if order is None or not queue.jobs:
+        return queue
+    return queue.taken(exchanged(queue.jobs, list(map(is_ordered, queue.jobs)), order.places(look, *queue[:2])))
+
+
+def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed", queue: "Queue | None" = None) -> Plan:
     """Return what starts now.
 
     Jobs are looked at in the order of their partitions' tiers and their priorities; jobs that wait for another reason
@@ -127,6 +135,8 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed")
         Whether the nodes of a job are chosen here.
     name
         Name of the problem.
+    queue
+        The waiting jobs in their order; if not given, in Slurm's.
     """
     cluster, now = look.cluster, look.now_s
     free, used = cluster.capacity.copy(), np.zeros(cluster.size, dtype=np.bool_)
@@ -147,8 +157,8 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed")
                 nodes = look.known(expand_hostlist(job.required))
                 _take(asked, free, _spread(asked, free, nodes))
                 used[nodes] = True
-                running += _holding(cluster, nodes, (before - free)[nodes], min(job.limit_s, NO_LIMIT_S))
-    queue = _Queue.of(look)
+                running += _holding(cluster, nodes, (before - free)[nodes], job.finite_limit_s)
+    queue = queue_of(look) if queue is None else queue
     order = tuple(job.id for job in queue.jobs)
     if not order:
         return Plan(None, (), order, queue.left)
@@ -177,7 +187,7 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed")
     return Plan(window, starting, order, queue.left)
 
 
-class _Queue(NamedTuple):
+class Queue(NamedTuple):
     """Jobs that may start, in the order of the queue."""
 
     jobs: list[SlurmJob]
@@ -186,8 +196,8 @@ class _Queue(NamedTuple):
     left: dict[str, str]  # why other waiting jobs may not start, by id
 
     @classmethod
-    def of(cls, look: Look) -> "_Queue":
-        """Return the queue of a cluster."""
+    def of(cls, look: Look) -> "Queue":
+        """Return the queue of a cluster, in the order of tiers and priorities."""
         tiers = {one.name: one.tier for one in look.cluster.partitions}
 
         def place(job: SlurmJob) -> tuple[int, int, tuple[int, ...]]:
@@ -195,7 +205,7 @@ class _Queue(NamedTuple):
 
         queue = cls([], [], [], {})
         for job in sorted((one for one in look.jobs if one.state == "PENDING" and not one.is_pinned), key=place):
-            fault, limit_s = _fault(job, look.now_s), min(job.limit_s, NO_LIMIT_S)
+            fault, limit_s = _fault(job, look.now_s), job.finite_limit_s
             if fault:
                 queue.left[job.id] = fault
                 continue
@@ -209,6 +219,15 @@ class _Queue(NamedTuple):
                 queue.requests.append(asked._replace(masks=asked.masks & look.open_until(look.now_s + limit_s)))
                 queue.limits_s.append(limit_s)
         return queue
+
+    def taken(self, places: Sequence[int]) -> "Queue":
+        """Return the queue with its jobs in another order, given their places."""
+        return Queue(
+            [self.jobs[at] for at in places],
+            [self.requests[at] for at in places],
+            [self.limits_s[at] for at in places],
+            self.left,
+        )
 
 
 def started_alone(look: Look, job: SlurmJob, gone: Sequence[SlurmJob] = ()) -> PlannedWindow | None:
@@ -275,7 +294,7 @@ def _fault(job: SlurmJob, now: float) -> str:
     if job.reason not in WAITING:
         return f"waits for {job.reason}"
     # A job that is held here begins later only for that reason.
-    if job.begin_s > now and not job.is_marked:
+    if job.begin_s > now and not job.is_delayed:
         return "begins later"
     return ""
 

@@ -24,7 +24,8 @@ from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
 from allocopt.cluster.slurm_jobs import TASK_LIMIT
 from allocopt.errors import UsageError
 from allocopt.live.journal import FORMAT, VERSION, Journal
-from allocopt.live.plan import Plan, plan, started_alone
+from allocopt.live.order import LiveOrder, nice_of
+from allocopt.live.plan import Plan, plan, queue_of, started_alone
 from allocopt.live.slurm import (
     ANSWER_S,
     MARK,
@@ -56,7 +57,13 @@ class Mode(StrEnum):
 
     OBSERVE = "observe"
     ADVISE = "advise"
+    ORDER = "order"
     PIN = "pin"
+
+    @property
+    def acts(self) -> bool:
+        """Whether jobs are told anything."""
+        return self in (Mode.ORDER, Mode.PIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +136,8 @@ class Service:
         Its times.
     wake
         A file; when it changes, the next look is taken at once.
+    order
+        The order of the jobs that opted in, among themselves; None for Slurm's.
     """
 
     slurm: Slurm
@@ -139,6 +148,7 @@ class Service:
     solver: str = "auto"
     seed: int = 0
     wake: Path | None = None
+    order: LiveOrder | None = None
     _seen: set[str] = field(default_factory=set)
     _refused: set[str] = field(default_factory=set)
     _told: dict[str, str] = field(default_factory=dict)
@@ -164,8 +174,8 @@ class Service:
         Raises `SlurmError` if Slurm does not answer at the beginning, or lets nobody act as it was asked to.
         """
         check_window_solver(self.solver)
-        if self.mode is Mode.PIN and self.opted_in.is_all:
-            raise UsageError("pinning is for jobs that opted in: by --partition, --qos or --comment")
+        if self.mode.acts and self.opted_in.is_all:
+            raise UsageError(f"{self.mode} is for jobs that opted in: by --partition, --qos or --comment")
         cluster = self.slurm.cluster()
         for partition in self.opted_in.partitions:
             cluster.partition(partition)
@@ -208,7 +218,7 @@ class Service:
                     while (left := at + pause_s - time.monotonic()) > 0 and self._touched() == touched:
                         time.sleep(left if self.wake is None else min(left, WAKE_S))
             finally:
-                if self.mode is Mode.PIN and not self._is_second:
+                if self.mode.acts and not self._is_second:
                     with suppress(SlurmError):
                         released = release(self.slurm)
                         self.journal.write("released", time.time(), jobs=released)
@@ -231,8 +241,13 @@ class Service:
     def step(self, look: Look) -> None:
         """Do what one look asks for."""
         # Who waits comes first; what has started can be judged later.
+        if self.order is not None:
+            self.order.learn(look)
         if self.mode is not Mode.OBSERVE:
             self._check_alone(look)
+        if self.mode is Mode.ORDER:
+            self._place(look)
+        elif self.mode is not Mode.OBSERVE:
             self._plan(look)
         self._judge(look)
         self._states.write(self.journal, look)
@@ -258,15 +273,41 @@ class Service:
     def _plan(self, look: Look) -> None:
         began = time.perf_counter()
         name = f"{datetime.fromtimestamp(look.now_s, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3]
-        found = plan(look, self._is_free, name)
+        queue = queue_of(look, self.order, self.opted_in)
+        found = plan(look, self._is_free, name, queue)
         planned = time.perf_counter()
-        for job, why in found.left.items():
-            if self._told.get(job) != why:
-                self._told[job] = why
-                self.journal.write("left", look.now_s, job=job, why=why)
+        self._tell_left(look, found.left)
         chosen = self._solved(look, found, planned - began)
         if self.mode is Mode.PIN:
             self._act(look, chosen)
+
+    def _tell_left(self, look: Look, left: Mapping[str, str]) -> None:
+        for job, why in left.items():
+            if self._told.get(job) != why:
+                self._told[job] = why
+                self.journal.write("left", look.now_s, job=job, why=why)
+
+    def _place(self, look: Look) -> None:
+        """Give the jobs that opted in the order that they are to have, by what is taken from their priorities."""
+        queue = queue_of(look, self.order, self._may_place)
+        self._tell_left(look, queue.left)
+        nice = nice_of([job for job in queue.jobs if self._may_place(job)])
+        told = {
+            job: {"Nice": str(value), **({} if of.is_placed else {"AdminComment": self._as_placed(of)})}
+            for job, (of, value) in nice.items()
+        }
+        if not told:
+            return
+        refused = self.slurm.update_each(told)
+        for job, why in refused.items():
+            # It may have started or ended meanwhile; what Slurm will not do otherwise it is not asked for again.
+            if "already" not in why and "no longer" not in why:
+                self._refused.add(job)
+            self.journal.write("refused", look.now_s, job=job, what="placed", why=why)
+        self.journal.write("placed", look.now_s, jobs=[job for job in told if job not in refused])
+
+    def _may_place(self, job: SlurmJob) -> bool:
+        return self.opted_in(job) and (job.together or job.id) not in self._refused and job.id not in self._refused
 
     def _is_free(self, job: SlurmJob) -> bool:
         return self.opted_in(job) and job.id not in self._refused and (self.mode is not Mode.PIN or job.is_marked)
@@ -376,6 +417,9 @@ class Service:
     def _mark(self, job: SlurmJob) -> str:
         return f"{MARK} priority={job.own_priority} by={self._begun_ms}"
 
+    def _as_placed(self, job: SlurmJob) -> str:
+        return f"{MARK},by={self._begun_ms},nice={job.nice}"
+
     def _is_mine(self, job: SlurmJob) -> bool:
         # What a younger service has marked gets this one's mark, at which the younger one ends.
         return job.is_marked and job.mark.get("by", 0) <= self._begun_ms
@@ -412,7 +456,7 @@ class Service:
     @contextmanager
     def _watched(self) -> Iterator[None]:
         """Let another process release all when this one ends, however it does."""
-        if self.mode is not Mode.PIN:
+        if not self.mode.acts:
             yield
             return
         environment = {**self.slurm.env, "PYTHONPATH": child_environment()["PYTHONPATH"]}
@@ -438,6 +482,9 @@ class Service:
 def release(slurm: Slurm) -> list[str]:
     """End all that is held and pinned on a cluster; return the ids of the jobs."""
     marked = [job for job in slurm.look().jobs if job.is_marked and job.state == "PENDING"]
+    placed = {job.together or job.id: job.own_nice for job in marked if job.is_placed}
+    slurm.update_each({job: {"Nice": str(nice), "AdminComment": ""} for job, nice in placed.items()})
+    released, marked = marked, [job for job in marked if not job.is_placed]
     held = list(dict.fromkeys(job.together or job.id for job in marked if not job.is_pinned))
     # They may have started or ended meanwhile.
     if held:
@@ -447,7 +494,7 @@ def release(slurm: Slurm) -> list[str]:
         if job.is_pinned:
             with suppress(SlurmError):
                 slurm.update([job.id], **_cleared(job), **_FREE)
-    return [job.id for job in marked]
+    return [job.id for job in released]
 
 
 def _at_once(look: Look, chosen: Container[str]) -> list[SlurmJob]:

@@ -38,12 +38,14 @@ USABLE = frozenset(("idle", "mixed", "allocated", "planned"))
 """States of nodes on which jobs start; a flag such as ``*`` behind them is another one."""
 WAITING = MAY_START | {"BeginTime"}
 """Reasons for which a job that waits may start as soon as there is room, if its time to begin has come."""
+NO_LIMIT_S = 1e8
+"""Seconds that a job without a limit is expected to run at most."""
 ANSWER_S = 60.0
 """Seconds for which an answer is waited."""
 _LEFT = ("het_job_id", "resv_name", "excluded_nodes", "required_nodes")
 """What is understood but does not go with pinned nodes; a job that has one of these is left to Slurm."""
 _GPU = re.compile(r"(?:gres[:/])?gpu(?:[:/]([^:=,()\d][^:=,()]*))?(?:[:=](\d+))?(?:\(.*?\))?(?:,|$)")
-_MARKED = re.compile(r"\b([a-z]+)=(\d{1,18})\b", re.ASCII)
+_MARKED = re.compile(r"\b([a-z]+)=(-?\d{1,18})\b", re.ASCII)
 _SHOWN = re.compile(r"(\w+)=(\S*)")
 _AWAY = re.compile(r"[Uu]nable to contact|timed out|Zero Bytes|onnection|temporarily")
 _MOST_IDS = 1000  # in a command, whose words are limited to 128 KiB
@@ -94,6 +96,8 @@ class SlurmJob:
         As its user called it.
     together
         Ids, as a hostlist, of the tasks of an array that are one job to Slurm, of which it is one.
+    nice
+        What is taken from its priority, by its user or here.
     """
 
     id: str
@@ -116,6 +120,12 @@ class SlurmJob:
     allocated: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     name: str = ""
     together: str = ""
+    nice: int = 0
+
+    @property
+    def finite_limit_s(self) -> float:
+        """Its time limit, or ``NO_LIMIT_S``."""
+        return min(self.limit_s, NO_LIMIT_S)
 
     @property
     def number(self) -> tuple[int, ...]:
@@ -125,21 +135,36 @@ class SlurmJob:
     @property
     def is_marked(self) -> bool:
         """Whether it is held or pinned here."""
-        return self.admin_comment.split(" ")[0] == MARK
+        return re.split("[ ,]", self.admin_comment)[0] == MARK
 
     @property
     def mark(self) -> Mapping[str, int]:
         """Numbers of the mark.
 
         ``priority`` before it was held, ``by`` the service that began at, in ms, ``pinned`` at, in s, ``least`` and
-        ``most`` nodes.
+        ``most`` nodes, ``nice`` before it was put in another place of the queue.
         """
         return {key: int(value) for key, value in _MARKED.findall(self.admin_comment)} if self.is_marked else {}
 
     @property
     def own_priority(self) -> int:
-        """Priority that it had before it was held here."""
-        return self.mark.get("priority", self.priority)
+        """Priority that it had before it was held here, or that it has but for its place in the queue."""
+        return self.mark.get("priority", self.priority + self.nice - self.own_nice)
+
+    @property
+    def own_nice(self) -> int:
+        """What its user has taken from its priority."""
+        return self.mark.get("nice", self.nice)
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it was put in another place of the queue here."""
+        return "nice" in self.mark
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether it may begin later than its user wants, because it is held or pinned here."""
+        return self.is_marked and not self.is_placed
 
     @property
     def is_pinned(self) -> bool:
@@ -266,12 +291,19 @@ class Slurm:
 
     def said(self, *command: str) -> str:
         """Return what a command prints; raise `SlurmError` with what it complains of."""
+        done = self._run(*command)
+        if done.returncode:
+            lines = done.stderr.strip().splitlines() or [f"ends with {done.returncode}"]
+            raise _fault(" ".join(command[:3]), lines[0])
+        return done.stdout
+
+    def _run(self, *command: str, lines: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
         try:
             # Users write names and comments in any encoding, or none.
-            done = subprocess.run(
+            return subprocess.run(
                 command,
                 env=self.env,
-                stdin=subprocess.DEVNULL,
+                input="".join(f"{line}\n" for line in lines),
                 capture_output=True,
                 encoding="utf-8",
                 errors="replace",
@@ -279,14 +311,6 @@ class Slurm:
             )
         except subprocess.TimeoutExpired:
             raise SlurmError(f"{command[0]} does not answer within {self.answer_s:g} s") from None
-        if done.returncode:
-            lines = done.stderr.strip().splitlines() or [f"ends with {done.returncode}"]
-            if "ermission denied" in lines[0]:
-                fault = "this user may not; to pin, the rights of an operator are needed, to observe none"
-                raise SlurmDeniedError(f"{' '.join(command[:3])}: {lines[0].removeprefix('slurm_')}: {fault}")
-            kind = SlurmError if _AWAY.search(lines[0]) else SlurmRefusedError
-            raise kind(f"{' '.join(command[:3])}: {lines[0].removeprefix('slurm_')}")
-        return done.stdout
 
     def config(self) -> dict[str, str]:
         """Return the configuration that slurmctld has loaded."""
@@ -354,6 +378,33 @@ class Slurm:
         told = [f"{key}={value}" for key, value in values.items()]
         for at in range(0, len(jobs), _MOST_IDS):
             self.said("scontrol", "update", f"JobId={','.join(jobs[at : at + _MOST_IDS])}", *told)
+
+    def update_each(self, values: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+        """Set values of waiting jobs, by job, in one go; return why Slurm refused, by job. Values hold no blanks.
+
+        Raises `SlurmError` if it does not answer, `SlurmDeniedError` if the user may not.
+        """
+        told = [
+            " ".join(["update", f"JobId={job}", *(f"{key}={value}" for key, value in of_job.items())])
+            for job, of_job in values.items()
+        ]
+        refused: dict[str, str] = {}
+        for line in self._run("scontrol", "-Q", lines=told).stderr.splitlines() if told else ():
+            fault, _, job = line.rpartition(" for job ")
+            error = _fault("scontrol update", fault or line)
+            if not isinstance(error, SlurmRefusedError):
+                raise error
+            refused[job.strip()] = str(error)
+        return refused
+
+
+def _fault(command: str, line: str) -> AllocoptError:
+    """Return the error of a command that complains so."""
+    line = line.removeprefix("slurm_")
+    if "ermission denied" in line:
+        fault = "this user may not; to pin or order jobs, the rights of an operator are needed, to observe none"
+        return SlurmDeniedError(f"{command}: {line}: {fault}")
+    return (SlurmError if _AWAY.search(line) else SlurmRefusedError)(f"{command}: {line}")
 
 
 def slurm_jobs(listed: Sequence[Mapping[str, Any]]) -> tuple[SlurmJob, ...]:
@@ -424,7 +475,14 @@ def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
         required,
         dict(_allocated(told)),
         str(told.get("name") or ""),
+        nice=_nice(told.get("nice")),
     )
+
+
+def _nice(told: Any) -> int:
+    number = int(_number(told) or 0)
+    # Slurm 22.05 writes a negative one as an unsigned number of 32 bits.
+    return number - 2**32 if number >= 2**31 else number
 
 
 def _number(told: Any) -> float | None:

@@ -83,7 +83,7 @@ def _about(job: SlurmJob) -> dict[str, object]:
     waits = job.state == "PENDING"
     asked = job.request
     if waits:
-        state = "pinned" if job.is_pinned else "held" if job.is_marked else "waiting"
+        state = "pinned" if job.is_pinned else "held" if job.is_delayed else "waiting"
     else:
         state = job.state.lower()
     told = {

@@ -322,3 +322,55 @@ def test_names_of_jobs_that_other_users_choose_harm_neither_the_service_nor_its_
         assert b"\x1b" not in done.stdout
     assert not (Path.cwd() / "pwned").exists()
     assert Replay.of(journal).as_pinned == 1
+
+
+def queued(slurm: VirtualSlurm) -> list[tuple[str, int]]:
+    """Return the waiting jobs in Slurm's order, with what is taken from their priorities."""
+    rows = slurm.said("squeue", "-h", "-t", "PD", "-S", "-p,i", "-o", "%i %y").splitlines()
+    return [(job, int(nice)) for job, nice in map(str.split, rows)]
+
+
+def test_jobs_stand_in_the_order_asked_for_until_the_service_ends_or_is_killed(
+    slurm: VirtualSlurm, tmp_path: Path
+) -> None:
+    journal = tmp_path / "j.jsonl"
+    order = ("--order", "evolved-formula", "--partition", "main")
+    with a_clean(slurm):
+        blocker = slurm.submitted(16, 1000, "-p", "other")
+        until(lambda: runs(slurm, blocker))
+        long, nice = slurm.submitted(2, 1, "-t", "60"), slurm.submitted(2, 1, "-t", "30", "--nice=7")
+        other = slurm.submitted(1, 1, "-p", "other")
+        array = slurm.submitted(1, 1, "-t", "10", "--array=1-3")
+        short = slurm.submitted(3, 1, "-t", "2")
+        together, before = f"{array}_[1-3]", queued(slurm)
+        assert [job for job, _ in before] == [long, other, together, short, nice]
+        for end in (subprocess.Popen.terminate, subprocess.Popen.kill):
+            with serving(slurm, journal, *order) as service:
+                until(lambda: [job for job, _ in queued(slurm)] == [short, other, together, nice, long])
+                assert dict(queued(slurm))[other] == 0
+                end(service)
+                until(lambda: queued(slurm) == before)
+            assert marks(slurm) == []
+            journal.unlink()
+        with serving(slurm, journal, *order):
+            until(lambda: queued(slurm)[0][0] == short)
+            slurm.said("scancel", blocker)
+            begun = {short, array, nice, long}
+            until(lambda: {one["job"].split("_")[0] for one in events(journal, "started")} >= begun)
+    first = {one["job"].split("_")[0]: one["start_s"] for one in reversed(events(journal, "started"))}
+    assert first[short] <= first[long]
+    assert not events(journal, "refused")
+
+
+def test_pinned_jobs_start_in_the_order_asked_for(slurm: VirtualSlurm, tmp_path: Path) -> None:
+    journal = tmp_path / "j.jsonl"
+    with a_clean(slurm):
+        with serving(slurm, journal, "--order", "evolved-formula", "--pin", "--partition", "main"):
+            blocker = slurm.submitted(16, 1000, "-p", "other")
+            until(lambda: runs(slurm, blocker))
+            jobs = [slurm.submitted(12, 1, "-t", limit) for limit in ("60", "30", "2")]
+            until(lambda: len(events(journal, "held")) >= len(jobs))
+            slurm.said("scancel", blocker)
+            until(lambda: {event["job"] for event in events(journal, "started")} >= {*jobs})
+        assert marks(slurm) == []
+    assert [event["job"] for event in events(journal, "pinned")] == jobs[::-1]

@@ -1,0 +1,183 @@
+"""Streams of jobs on a real Slurm, by its own order, by ``allocopt live slurm --order``, and by tuned priorities.
+
+Slurm's clock is hastened by libfaketime, so that its periods stay as they are set; the service shares it. Jobs are
+those of users with habits: run times of a user differ by up to a factor of 2, those of users by two decades, and each
+user asks for 1.2 to 10 times what runs take. What a file of rows holds already is not run again.
+"""
+
+import json
+import pwd
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from allocopt.live.slurm import Look, Slurm
+from allocopt.report.provenance import provenance
+from allocopt.report.words import Cell, aligned_table
+from allocopt.traces.variants import Interval
+from benchmarks.evolved_priority import MULTIFACTOR
+from benchmarks.virtual_slurm import open_folder, running, tree_files
+
+JOBS, SEEDS, NODES, LARGEST, USERS = 300, (0, 1, 2), 32, 8, 12
+RUN_S, ASKED = (60.0, 6000.0), (1.2, 10.0)
+SPEED = 50
+"""Seconds of the cluster a second."""
+LOADS = (0.7, 0.9)
+WAYS = {
+    "alone": (),
+    "order": ("--order", "evolved-priority"),
+    "fair": ("--order", "evolved-priority", "--weights", "fair"),
+    "pin": ("--order", "evolved-priority", "--pin", "--pin-for", "300", "--time-limit", "20"),
+    "multifactor": (),
+}
+SETTINGS = (
+    "MinJobAge=10000000\nSchedulerParameters=bf_interval=30,bf_resolution=60,bf_window=20000,sched_interval=30,"
+    "batch_sched_delay=1,bf_max_job_test=1000"
+)
+PERIOD_S = 30.0
+HEADER = ("load", "way", "mean wait s", "of alone", "from", "to", "slowdown", "longest wait s", "of alone", "busy %")
+DIGITS = (1, None, 0, 3, 3, 3, 1, 0, 2, 1)
+PORTS = NODES + 8  # of a cluster
+
+
+class StreamedJob(NamedTuple):
+    """A job of a stream: when it comes, in seconds, its nodes, its run time, its limit in minutes, and its user."""
+
+    submit: float
+    size: int
+    run: float
+    minutes: int
+    user: str
+
+
+class StreamRun(NamedTuple):
+    """What came of a stream: waits in seconds, the mean bounded slowdown, and the busy share of the nodes."""
+
+    load: float
+    seed: int
+    way: str
+    commit: str
+    wait_s: float = 0.0
+    slowdown: float = 0.0
+    longest_s: float = 0.0
+    utilization: float = 0.0
+
+
+def stream(load: float, seed: int) -> list[StreamedJob]:
+    """Draw a stream; streams of a seed differ by when jobs come alone."""
+    rng = np.random.default_rng((46, seed))
+    names = [one.pw_name for one in pwd.getpwall() if 0 < one.pw_uid < 60_000][:USERS]
+    usual, asks = np.exp(rng.uniform(*np.log(RUN_S), len(names))), np.exp(rng.uniform(*np.log(ASKED), len(names)))
+    user, size = (
+        rng.integers(len(names), size=JOBS),
+        np.exp2(rng.uniform(0, np.log2(LARGEST), JOBS)).round().astype(int),
+    )
+    runs = np.clip(usual[user] * np.exp(rng.uniform(-0.7, 0.7, JOBS)), *RUN_S).round()
+    minutes = np.ceil(np.maximum(1.2 * runs, np.clip(asks[user], *ASKED) * usual[user]) / 60).astype(int)
+    gaps = rng.exponential(float((size * runs).mean()) / (NODES * load), size=JOBS)
+    columns = np.cumsum(gaps).tolist(), size.tolist(), runs.tolist(), minutes.tolist(), [names[at] for at in user]
+    return [StreamedJob(*one) for one in zip(*columns, strict=True)]
+
+
+def run_stream(load: float, seed: int, way: str, port: int) -> StreamRun:
+    """Run a stream on a cluster of its own."""
+    jobs = stream(load, seed)
+    with open_folder() as folder, ExitStack() as stack:
+        settings = SETTINGS
+        if way == "multifactor":
+            settings += "\n" + "\n".join(MULTIFACTOR.slurm_conf())
+        names = tree_files(folder, NODES, port, settings=settings)
+        cluster = stack.enter_context(running(folder, names, SPEED))
+        if WAYS[way]:
+            journal = folder / "journal.jsonl"
+            words = ("live", "slurm", *WAYS[way], "--partition", "main", "--period", str(PERIOD_S), "--hold", "600")
+            command = (sys.executable, "-m", "allocopt", *words, "--journal", str(journal))
+            service = subprocess.Popen(command, env=cluster.env)
+            stack.callback(service.wait)
+            stack.callback(service.terminate)
+            while not journal.exists() or b"begun" not in journal.read_bytes():
+                if service.poll() is not None:
+                    raise RuntimeError("the service does not begin")
+                time.sleep(0.2)
+        first = time.monotonic()
+        for job in jobs:
+            time.sleep(max(first + job.submit / SPEED - time.monotonic(), 0.0))
+            asked = ("-N", str(job.size), "-t", str(job.minutes), "--uid", job.user, "-D", "/", "-o", "/dev/null")
+            cluster.said("sbatch", "--parsable", *asked, "--wrap", f"exec sleep {job.run:g}")
+        while cluster.said("squeue", "-h", "-t", "PD,R,CG"):
+            time.sleep(1)
+        return measured(Slurm(cluster.env).look(), StreamRun(load, seed, way, provenance()["commit"]))
+
+
+def measured(look: Look, found: StreamRun) -> StreamRun:
+    """Measure a stream that has ended."""
+    done = [job for job in look.jobs if job.state == "COMPLETED"]
+    if len(done) != JOBS:
+        raise RuntimeError(f"{JOBS - len(done)} of {JOBS} jobs did not end well")
+    submit, start, end = np.array([(job.submit_s, job.start_s, job.end_s) for job in done]).T
+    wait, run, nodes = start - submit, np.maximum(end - start, 1.0), np.array([len(job.allocated) for job in done])
+    return found._replace(
+        wait_s=float(wait.mean()),
+        slowdown=float(np.maximum((wait + run) / np.maximum(run, 10.0), 1.0).mean()),
+        longest_s=float(wait.max()),
+        utilization=float((nodes * run).sum()) / (NODES * float(end.max() - submit.min())),
+    )
+
+
+def read(rows: Path) -> list[StreamRun]:
+    return [StreamRun(**json.loads(line)) for line in rows.read_text().splitlines()] if rows.exists() else []
+
+
+def fill(rows: Path, load: float, ways: Sequence[str], port: int) -> None:
+    """Run the streams of a load that a file of rows lacks, side by side, and add each as it ends."""
+    known = {one[:3] for one in read(rows)}
+    wanted = [(seed, way) for seed in SEEDS for way in ways if (load, seed, way) not in known]
+
+    def run(at: int) -> None:
+        found = run_stream(load, *wanted[at], port + at * PORTS)
+        with rows.open("a") as file:
+            file.write(json.dumps(found._asdict()) + "\n")
+
+    with ThreadPoolExecutor(6) as side_by_side:
+        list(side_by_side.map(run, range(len(wanted))))
+
+
+def table(found: Sequence[StreamRun]) -> str:
+    """Return a row for each load and way, means over the seeds, with the paired interval of the ratio of mean waits."""
+    cells: list[list[Cell]] = []
+    for load in LOADS:
+        of_load = {(one.seed, one.way): one for one in found if one.load == load}
+        for way in WAYS:
+            pairs = [(of_load.get((seed, way)), of_load.get((seed, "alone"))) for seed in SEEDS]
+            if any(one is None or other is None for one, other in pairs):
+                continue
+            both = np.array([[one[4:], other[4:]] for one, other in pairs if one is not None and other is not None])
+            (wait, slowdown, longest, busy), ratios = both[:, 0].mean(axis=0), both[:, 0] / both[:, 1]
+            interval = Interval.of(ratios[:, 0])
+            cells.append([load, way, wait, *interval, slowdown, longest, float(ratios[:, 2].mean()), 100 * busy])
+    return aligned_table(HEADER, cells, DIGITS)
+
+
+def main() -> None:
+    """Run the streams of a load, and print a row for each way that the file holds."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("rows", type=Path, help="file of rows, which grows")
+    parser.add_argument("--load", type=float, choices=LOADS, help="streams to run")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="ways to run them")
+    parser.add_argument("--port", type=int, default=18_000, help="of the first slurmctld, those of nodes behind it")
+    asked = parser.parse_args()
+    if asked.load is not None:
+        fill(asked.rows, asked.load, asked.ways, asked.port)
+    print(table(read(asked.rows)))
+
+
+if __name__ == "__main__":
+    main()
