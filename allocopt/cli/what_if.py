@@ -120,7 +120,8 @@ class _ComparedOptions:
     iterations: Annotated[int | None, typer.Option(min=1, max=LARGEST, metavar="N", help="Solver steps per start.")] = (
         None
     )
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Fixes every random choice.")] = 0
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of random choices.")] = 0
+    variants: Annotated[int, typer.Option(min=0, metavar="N", help="Means over N variants.")] = 0
 
 
 def _what_if(
@@ -303,20 +304,30 @@ def _posed(site: _SiteOptions, found: "Site", compared: _ComparedOptions) -> "tu
     print_remarks((*found.machine_remarks, *filter(None, [jobs.dropped_in_words()]), *others))
     if not len(jobs):
         raise BadFileError(f"{found.trace.name}: none of its {len(found.trace)} jobs can run on {machine.size} nodes")
-    asked = found.trace.subset(np.flatnonzero(np.isin(found.trace.ids, jobs.ids)))
-    granted = per_node * float(jobs.processors @ jobs.run) / float(asked.processors @ asked.run)
+    taken = found.trace.subset(np.flatnonzero(np.isin(found.trace.ids, jobs.ids)))
+    granted = per_node * float(jobs.processors @ jobs.run) / float(taken.processors @ taken.run)
     cores = np.full(machine.size, per_node)
     if isinstance(machine, Cluster) and per_node == 1:
         cores = machine.capacity[:, 0] // THOUSANDTHS
     # The record does not apply to jobs that arrive at another rate.
-    record = Record.of(asked, found.tree, cores) if site.load == 1.0 else None
+    record = Record.of(taken, found.tree, cores) if site.load == 1.0 else None
     # Only arrival times are divided, not run times: so jobs arrive more densely.
     if site.load != 1.0:
         jobs = replace(jobs, submit=jobs.submit / site.load, recorded_start=np.full(len(jobs), np.nan))
     rules = Rules(kill_at_limit=compared.kill_at_limit)
     limits = Budget(compared.time_limit, compared.iterations)
     where = machine if isinstance(machine, Cluster) else found.tree.tree
-    return WhatIf(jobs, where, rules, limits, compared.hop_slowdown, compared.seed, record), granted, remarks
+    asked = WhatIf(
+        jobs,
+        where,
+        rules,
+        limits,
+        compared.hop_slowdown,
+        compared.seed,
+        record,
+        variants=compared.variants,
+    )
+    return asked, granted, remarks
 
 
 def _names(option: str, text: str) -> list[str]:

@@ -333,7 +333,9 @@ def what_if_grid(
     limits = [asked.limits.seconds, asked.limits.iterations, asked.hop_slowdown, asked.seed]
     machine = machine_digest(asked.machine)
     rules = [asked.rules.event_order.name, asked.rules.kill_at_limit, asked.rules.dependencies]
-    parts = [content_digest(asked.workload), machine, rules, limits]
+    parts: list[Any] = [content_digest(asked.workload), machine, rules, limits]
+    # Results that are kept stay those of jobs as they are.
+    parts += [{"variants": asked.variants}] if asked.variants else []
     tasks = [_WhatIfTask(scheduler, name, with_schedules) for scheduler, name in product(schedulers, allocators)]
     if asked.record is not None:
         held = asked.record.schedule

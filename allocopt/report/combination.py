@@ -44,7 +44,8 @@ class BlockSums:
     """What the jobs of a schedule add to the sums of their blocks, spans of ``days`` days of submissions.
 
     ``block`` has the number of each job's block, shape ``(n,)``; ``weights`` have for each job 1, the seconds that it
-    waited, its bounded slowdown, 1 where it had several nodes, and its hop cost, shape ``(n, 5)``.
+    waited, its bounded slowdown, 1 where it had several nodes, and its hop cost, shape ``(n, 5)``; of several schedules
+    of the same jobs their means.
     """
 
     days: int
@@ -52,16 +53,17 @@ class BlockSums:
     weights: FloatArray
 
     @classmethod
-    def of(cls, schedule: Schedule) -> "BlockSums":
+    def of(cls, *schedules: Schedule) -> "BlockSums":
         """Return those of all jobs: blocks are weeks, or days where the trace is shorter than four weeks."""
-        submit, costs, times = schedule.workload.submit, schedule.hop_costs(), schedule.job_times
-        several = np.zeros(len(submit), dtype=np.bool_) if costs is None else ~np.isnan(costs)
+        submit = schedules[0].workload.submit
         days = WEEK if float(np.ptp(submit)) >= FEWEST_WEEKS * WEEK * _DAY_S else 1
         block = ((submit - submit.min()) // (days * _DAY_S)).astype(np.int64)
-        known = several if costs is None else np.nan_to_num(costs)
-        return cls(
-            days, block, np.stack([np.ones(len(submit)), times.wait_s, times.bounded_slowdown, several, known], axis=1)
-        )
+        return cls(days, block, np.mean([_weights(schedule) for schedule in schedules], axis=0))
+
+    def means(self, which: BoolArray | slice = slice(None)) -> tuple[float, float, float | None]:
+        """Return mean wait in seconds, mean bounded slowdown and mean hop cost of some jobs."""
+        jobs, wait, slowdown, several, cost = self.weights[which].sum(axis=0).tolist()
+        return wait / jobs, slowdown / jobs, cost / several if several else None
 
     @property
     def has_several(self) -> BoolArray:
@@ -73,6 +75,13 @@ class BlockSums:
         block, weights = self.block[which], self.weights[which]
         found = np.array([np.bincount(block, weight) for weight in weights.T]).T
         return tuple(map(tuple, found[found[:, _JOBS] > 0].tolist()))
+
+
+def _weights(schedule: Schedule) -> FloatArray:
+    costs, times = schedule.hop_costs(), schedule.job_times
+    several = np.zeros(len(times.wait_s), dtype=np.bool_) if costs is None else ~np.isnan(costs)
+    known = several if costs is None else np.nan_to_num(costs)
+    return np.stack([np.ones(len(several)), times.wait_s, times.bounded_slowdown, several, known], axis=1)
 
 
 class Combination:

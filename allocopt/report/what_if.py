@@ -23,7 +23,7 @@ from allocopt.simulator.metrics import is_overloaded
 from allocopt.simulator.recorded import on_held_nodes
 from allocopt.simulator.schedule import HOP_COST, ClusterSchedule
 from allocopt.simulator.what_if import Outcome
-from allocopt.traces.variants import CONFIDENCE
+from allocopt.traces.variants import CONFIDENCE, JITTER
 
 HEADER = ("allocator", "wait s", "+/- %", "slowdown", "hop cost", "+/- %", "frag.")
 DIGITS = (None, 0, 1, 2, 0, 1, 3)
@@ -67,13 +67,16 @@ class WhatIfRow(Combination):
     offered: float | None = None
     hops_slow: bool = True  # Whether hops may slow jobs down on this machine (``--hop-slowdown``)
     remarks: tuple[str, ...] = ()  # What else was found, a sentence each
+    variants: int = 0  # Of the jobs, over which waits, slowdowns and hop costs are means; 0 for the jobs as they are
 
     @classmethod
     def of(cls, outcome: Outcome) -> "WhatIfRow":
         """Flatten an outcome, which is compared with nothing yet."""
         jobs, machine, schedule = outcome.metrics.jobs, outcome.metrics.machine, outcome.schedule
-        span, sums = float(np.ptp(schedule.workload.submit)), BlockSums.of(schedule)
-        means = (jobs.jobs, jobs.wait_s.mean, jobs.wait_s.maximum, jobs.bounded_slowdown.mean, jobs.mean_hop_cost)
+        span, schedules = float(np.ptp(schedule.workload.submit)), outcome.variants or (schedule,)
+        sums, longest = BlockSums.of(*schedules), float(np.mean([one.wait_s.max() for one in schedules]))
+        wait, slowdown, hop_cost = sums.means()
+        means = (jobs.jobs, wait, longest, slowdown, hop_cost)
         use = (machine.fragmentation or (), machine.utilization, machine.makespan_s)
         return cls(
             *(outcome.allocator, outcome.scheduler, *means, *use, outcome.runtime_s),
@@ -88,6 +91,7 @@ class WhatIfRow(Combination):
             offered=machine.utilization * machine.makespan_s / span if span else None,
             hops_slow=not isinstance(schedule, ClusterSchedule),
             remarks=outcome.remarks,
+            variants=len(outcome.variants),
         )
 
     @property
@@ -113,6 +117,12 @@ def what_is_assumed(rows: Sequence[WhatIfRow]) -> list[str]:
         "Intervals: weeks of submission, or days of a trace shorter than four weeks, are the sample, as if queues did "
         "not reach from one to the next; a t interval of the logarithm of the ratio of the means over jobs.",
     ]
+    if variants := baseline(rows).variants:
+        lines.append(
+            f"Variants: each combination ran {variants} times on the jobs with run times multiplied by "
+            f"exp(N(0, {JITTER:g})), the same for all; waits, slowdowns and hop costs are means over them, the "
+            "rest is of the jobs as they are."
+        )
     if baseline(rows).trace_processors is None:
         lines.append("The trace does not tell the size of its machine.")
     if any(row.is_recorded for row in rows):
@@ -156,7 +166,8 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
     if first.hops_slow and len(simulated) > len(waits) and all(len(different) == 1 for different in waits.values()):
         lines.append("waits are the allocators' only where hops slow jobs down: --hop-slowdown 0.2")
     has_intervals = any(line.endswith("])") for line in lines)
-    lines.append(f"+/- beside {first.name}; waits and slowdowns are means over {first.jobs:,} jobs")
+    varied = f" in {first.variants} variants" if first.variants else ""
+    lines.append(f"+/- beside {first.name}; waits and slowdowns are means over {first.jobs:,} jobs{varied}")
     if first.hop_jobs:
         lines.append(f"hop cost: {HOP_COST:,.0f} a hop from a node of a job to each other one")
         lines.append(f"hop costs are means over {first.hop_jobs:,} of {first.jobs:,} jobs, those of several nodes")

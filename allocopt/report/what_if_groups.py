@@ -51,7 +51,8 @@ class GroupRow(Combination):
     @classmethod
     def all_of(cls, outcome: Outcome, described: Described, by: Sequence[str]) -> "list[GroupRow]":
         """Return the rows of all groups of an outcome by the names of groupings; they are compared with nothing yet."""
-        schedule, sums = outcome.schedule, BlockSums.of(outcome.schedule)
+        schedule, schedules = outcome.schedule, outcome.variants or (outcome.schedule,)
+        sums = BlockSums.of(*schedules)
         measured = measured_jobs(schedule)
         is_over = overloaded_jobs(schedule, described.partitions_of(schedule))
         rows = []
@@ -61,6 +62,7 @@ class GroupRow(Combination):
             for label in grouping.ordered(labels):
                 which = np.asarray(held == label)
                 jobs = measured.statistics(which)
+                wait, slowdown, hop_cost = sums.means(which)
                 rows.append(
                     cls(
                         by=grouping.name,
@@ -68,10 +70,10 @@ class GroupRow(Combination):
                         allocator=outcome.allocator,
                         scheduler=outcome.scheduler,
                         jobs=jobs.jobs,
-                        mean_wait_s=jobs.wait_s.mean,
-                        max_wait_s=jobs.wait_s.maximum,
-                        mean_bounded_slowdown=jobs.bounded_slowdown.mean,
-                        mean_hop_cost=jobs.mean_hop_cost,
+                        mean_wait_s=wait,
+                        max_wait_s=float(np.mean([one.wait_s[which].max() for one in schedules])),
+                        mean_bounded_slowdown=slowdown,
+                        mean_hop_cost=hop_cost,
                         waited_jobs=int((measured.times.wait_s[which] > 0).sum()),
                         hop_jobs=int(sums.has_several[which].sum()),
                         is_overloaded=bool(is_over[which].mean() > 0.5),

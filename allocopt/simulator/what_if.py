@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import Topology
@@ -27,6 +29,7 @@ from allocopt.simulator.simulate import as_scheduler, simulate
 from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver
+from allocopt.traces.variants import varied_run_times
 from allocopt.traces.workload import Workload
 
 FIRST = "first"  # name of the allocator that gives every job the first idle nodes
@@ -35,7 +38,10 @@ _RULES_AS_SOLVERS = {FIRST: "first-fit", "lowest-switch": "cons-tres"}  # solver
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """Schedule and metrics of one combination, the seconds that its simulation took, and remarks on it."""
+    """Schedule and metrics of one combination, the seconds that its simulation took, and remarks on it.
+
+    ``variants`` are its schedules of variants of the workload, if there are any.
+    """
 
     allocator: str
     scheduler: str
@@ -43,6 +49,7 @@ class Outcome:
     metrics: Metrics
     runtime_s: float
     remarks: tuple[str, ...] = ()
+    variants: tuple[Schedule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,9 @@ class WhatIf:
         What else is known of the jobs, by which they are grouped.
     by
         Names of the groupings by which jobs are measured, see `allocopt.simulator.groups`.
+    variants
+        How many variants of the workload each combination is simulated on as well: the same for all of them
+        (`allocopt.traces.variants`).
     """
 
     workload: Workload
@@ -81,6 +91,7 @@ class WhatIf:
     record: Record | None = None
     described: Described | None = None
     by: tuple[str, ...] = ()
+    variants: int = 0
 
     @property
     def topology(self) -> Topology:
@@ -108,10 +119,13 @@ class WhatIf:
             # Compiling does not count as time of the simulation.
             built_in_only = is_built_in_only(chosen, slows, None)
             make_ready(kernels_of(machine, chosen, is_built_in_only=built_in_only, changes_speed=slows is not None))
+            how: Any = (machine, chosen, self.rules, self.seed)
             started = time.perf_counter()
-            how: Any = (self.workload, machine, chosen, self.rules, self.seed)
-            schedule: Schedule = simulate(*how, allocator=places, execution=slows)
-            yield Outcome(name, scheduler, schedule, measure(schedule), time.perf_counter() - started)
+            schedule: Schedule = simulate(self.workload, *how, allocator=places, execution=slows)
+            runtime_s, rng = time.perf_counter() - started, np.random.default_rng(self.seed)
+            others = [varied_run_times(self.workload, rng) for _ in range(self.variants)]
+            variants = tuple(simulate(other, *how, allocator=places, execution=slows) for other in others)
+            yield Outcome(name, scheduler, schedule, measure(schedule), runtime_s, variants=variants)
 
     def recorded(self) -> Outcome:
         """Return the outcome of the record, which must not be None."""

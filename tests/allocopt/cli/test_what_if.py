@@ -51,6 +51,21 @@ def test_rows_have_every_measure_and_its_change(run: Run) -> None:
     assert rows[1]["mean_hop_cost"] <= rows[0]["mean_hop_cost"]
 
 
+def test_measures_over_variants_are_their_means_and_the_same_for_every_combination(run: Run) -> None:
+    common = (*WHAT_IF, "--schedulers", "easy,fcfs+easy,fcfs", "--allocators", "first", "--json")
+    plain, varied = run(*common).rows, run(*common, "--variants", "5").rows
+    assert [row["variants"] for row in (*plain, *varied)] == [0, 0, 0, 5, 5, 5]
+    # The same jobs under the same rule by two names: as they are, and in each variant.
+    for rows in (plain, varied):
+        assert rows[0]["mean_wait_s"] == rows[1]["mean_wait_s"] != rows[2]["mean_wait_s"]
+    assert varied[0]["mean_wait_s"] != plain[0]["mean_wait_s"]
+    assert varied[0]["mean_wait_s"] == pytest.approx(plain[0]["mean_wait_s"], rel=0.3)
+    for name in ("jobs", "utilization", "makespan_s", "fragmentation"):
+        assert varied[0][name] == plain[0][name]
+    said = run(*common[:-1], "--variants", "5").out
+    assert "means over 39 jobs in 5 variants" in " ".join(said.split())
+
+
 def test_load_limits_and_slowdown_change_what_is_simulated(run: Run) -> None:
     common = (*WHAT_IF, "--allocators", "first", "--json")
     plain = run(*common).rows[0]

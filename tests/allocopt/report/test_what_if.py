@@ -5,8 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.workloads import workload
 
+from allocopt.report.combination import BlockSums
 from allocopt.report.what_if import WhatIfRow, verdict, what_if_tables
+from allocopt.simulator.simulate import simulate
 
 FIRST = WhatIfRow("first", "easy", 1000, 200.0, 900.0, 4.0, 50_000.0, (0.25, 0.125), 0.75, 86_400.0, 0.5, 0.0, 0.0, 0.0)
 
@@ -148,3 +151,16 @@ def test_differences_that_weeks_do_not_agree_on_are_not_distinguishable() -> Non
     assert not any("[ ]" in line for line in verdict([first]))
     short = replace(clear, blocks=clear.blocks[:2])
     assert short.beside(replace(first, blocks=first.blocks[:2])).mean_wait_interval == ()
+
+
+def test_sums_over_several_schedules_are_means_of_theirs() -> None:
+    jobs = workload([(1, 0.0, 10.0, 1, 10.0), (2, 0.0, 20.0, 1, 20.0), (3, 5.0, 5.0, 1, 5.0)])
+    schedules = [simulate(jobs, machine, policy) for machine, policy in ((1, "fcfs"), (1, "sjf"), (2, "fcfs"))]
+    one_by_one, together = [BlockSums.of(each) for each in schedules], BlockSums.of(*schedules)
+    assert together.weights == pytest.approx(np.mean([each.weights for each in one_by_one], axis=0))
+    wait, slowdown, hop_cost = together.means()
+    assert wait == pytest.approx(np.mean([each.wait_s.mean() for each in schedules]))
+    assert slowdown == pytest.approx(np.mean([each.job_times.bounded_slowdown.mean() for each in schedules]))
+    assert hop_cost is None
+    which = np.array([True, False, True])
+    assert together.means(which)[0] == pytest.approx(np.mean([each.wait_s[which].mean() for each in schedules]))
