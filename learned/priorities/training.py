@@ -174,7 +174,9 @@ class MultifactorWeights:
     def order(self, parameters: FloatArray) -> Multifactor:
         """Return the priorities of some numbers."""
         job_size, cpu = np.exp(np.clip(parameters, -20.0, 20.0)).tolist()
-        return Multifactor(1.0, job_size, cpu, self.max_age_days, small_relative_to_time=True)
+        return Multifactor(
+            age=1.0, job_size=job_size, cpu=cpu, max_age_days=self.max_age_days, small_relative_to_time=True
+        )
 
 
 @dataclass(frozen=True)
