@@ -7,13 +7,11 @@ user asks for 1.2 to 10 times what runs take. What a file of rows holds already 
 
 import json
 import pwd
-import subprocess
-import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +22,7 @@ from allocopt.report.provenance import provenance
 from allocopt.report.words import Cell, aligned_table
 from allocopt.traces.variants import Interval
 from benchmarks.evolved_priority import MULTIFACTOR
+from benchmarks.live_streams import begun_service, run_side_by_side
 from benchmarks.virtual_slurm import open_folder, running, tree_files
 
 JOBS, SEEDS, NODES, LARGEST, USERS = 300, (0, 1, 2), 32, 8, 12
@@ -97,16 +96,9 @@ def run_stream(load: float, seed: int, way: str, port: int) -> StreamRun:
         names = tree_files(folder, NODES, port, settings=settings)
         cluster = stack.enter_context(running(folder, names, SPEED))
         if WAYS[way]:
-            journal = folder / "journal.jsonl"
-            words = ("live", "slurm", *WAYS[way], "--partition", "main", "--period", str(PERIOD_S), "--hold", "600")
-            command = (sys.executable, "-m", "allocopt", *words, "--journal", str(journal))
-            service = subprocess.Popen(command, env=cluster.env)
+            service = begun_service(cluster, *WAYS[way], "--period", str(PERIOD_S), "--hold", "600")
             stack.callback(service.wait)
             stack.callback(service.terminate)
-            while not journal.exists() or b"begun" not in journal.read_bytes():
-                if service.poll() is not None:
-                    raise RuntimeError("the service does not begin")
-                time.sleep(0.2)
         first = time.monotonic()
         for job in jobs:
             time.sleep(max(first + job.submit / SPEED - time.monotonic(), 0.0))
@@ -140,14 +132,8 @@ def fill(rows: Path, load: float, ways: Sequence[str], port: int) -> None:
     """Run the streams of a load that a file of rows lacks, side by side, and add each as it ends."""
     known = {one[:3] for one in read(rows)}
     wanted = [(seed, way) for seed in SEEDS for way in ways if (load, seed, way) not in known]
-
-    def run(at: int) -> None:
-        found = run_stream(load, *wanted[at], port + at * PORTS)
-        with rows.open("a") as file:
-            file.write(json.dumps(found._asdict()) + "\n")
-
-    with ThreadPoolExecutor(6) as side_by_side:
-        list(side_by_side.map(run, range(len(wanted))))
+    runs = [partial(run_stream, load, *one, port + at * PORTS) for at, one in enumerate(wanted)]
+    run_side_by_side(rows, runs, 6)
 
 
 def table(found: Sequence[StreamRun]) -> str:

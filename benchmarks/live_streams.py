@@ -10,9 +10,10 @@ import subprocess
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from allocopt.live.slurm import Look, Slurm
 from allocopt.report.provenance import provenance
 from allocopt.report.words import Cell, aligned_table
 from allocopt.solving.result import Status
-from benchmarks.virtual_slurm import hooks, open_folder, running, tree_files
+from benchmarks.virtual_slurm import VirtualSlurm, hooks, open_folder, running, tree_files
 
 JOBS, SEEDS = 300, (0, 1, 2)
 LARGEST = 24
@@ -98,25 +99,31 @@ def stream(case: Case, seed: int) -> list[StreamedJob]:
     return [StreamedJob(*one) for one in zip(np.cumsum(gaps).tolist(), sizes.tolist(), runs.tolist(), strict=True)]
 
 
+def begun_service(cluster: VirtualSlurm, *options: str) -> "subprocess.Popen[bytes]":
+    """Start a service for partition main, with a journal in the folder of the cluster, and wait until it has begun."""
+    journal = cluster.folder / "journal.jsonl"
+    command = ("live", "slurm", "--partition", "main", "--journal", str(journal), *options)
+    service = subprocess.Popen([sys.executable, "-m", "allocopt", *command], env=cluster.env)
+    while not journal.exists() or b"begun" not in journal.read_bytes():
+        if service.poll() is not None:
+            raise RuntimeError("the service does not begin")
+        time.sleep(0.2)
+    return service
+
+
 def run_stream(case: Case, seed: int, way: str, port: int) -> StreamRun:
     """Run a stream on a cluster of its own."""
     jobs = stream(case, seed)
     with open_folder() as folder, ExitStack() as stack:
-        settings, journal = "MinJobAge=100000", folder / "journal.jsonl"
+        settings = "MinJobAge=100000"
         if way == "pin":
             settings += "\n" + hooks(folder)
         names = tree_files(folder, case.nodes, port, cores=case.cores, settings=settings)
         cluster = stack.enter_context(running(folder, names))
         service, cpu, begun = None, 0.0, time.monotonic()
         if way == "pin":
-            words = ("live", "slurm", "--pin", "--partition", "main", "--period", str(PERIOD_S))
-            command = (*words, "--wake", str(folder / "wake"), "--journal", str(journal))
-            service = subprocess.Popen([sys.executable, "-m", "allocopt", *command], env=cluster.env)
+            service = begun_service(cluster, "--pin", "--period", str(PERIOD_S), "--wake", str(folder / "wake"))
             stack.callback(service.kill)
-            while not journal.exists() or b"begun" not in journal.read_bytes():
-                if service.poll() is not None:
-                    raise RuntimeError("the service does not begin")
-                time.sleep(0.2)
         first = time.monotonic()
         for job in jobs:
             time.sleep(max(first + job.submit - time.monotonic(), 0.0))
@@ -163,15 +170,21 @@ def fill(rows: Path, case: Case, port: int) -> None:
     """Run the streams of a case that a file of rows lacks, side by side, and add each as it ends."""
     known = {one[:3] for one in read(rows)}
     wanted = [(seed, way) for seed in SEEDS for way in ("alone", "pin") if (case.name, seed, way) not in known]
-
-    def run(at: int) -> None:
-        found = run_stream(case, *wanted[at], port + at * PORTS)
-        with rows.open("a") as file:
-            file.write(json.dumps(found._asdict()) + "\n")
-
+    runs = [partial(run_stream, case, *one, port + at * PORTS) for at, one in enumerate(wanted)]
     # A node is a process, of some MiB.
-    with ThreadPoolExecutor(6 if case.nodes < 500 else 2) as side_by_side:
-        list(side_by_side.map(run, range(len(wanted))))
+    run_side_by_side(rows, runs, 6 if case.nodes < 500 else 2)
+
+
+def run_side_by_side(rows: Path, runs: Sequence[Callable[[], NamedTuple]], at_once: int) -> None:
+    """Run streams, so many at a time, and add the row of each to a file as it ends."""
+
+    def run(stream: Callable[[], NamedTuple]) -> None:
+        row = stream()._asdict()
+        with rows.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+    with ThreadPoolExecutor(at_once) as side_by_side:
+        list(side_by_side.map(run, runs))
 
 
 def table(found: Sequence[StreamRun]) -> str:

@@ -71,7 +71,9 @@ def _slurm(
     from allocopt.live.slurm import Slurm
 
     modes = service.Mode.OBSERVE, service.Mode.ADVISE, service.Mode.PIN
-    chosen = [mode for mode in modes if getattr(asked, mode)] or [service.Mode.ORDER] * (asked.order is not None)
+    chosen = [mode for mode in modes if getattr(asked, mode)]
+    if not chosen and asked.order is not None:
+        chosen = [service.Mode.ORDER]
     if len(chosen) != 1:
         raise UsageError("one of --observe, --advise and --pin must be given, or --order")
     if asked.weights is not None and asked.order is None:

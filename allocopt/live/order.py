@@ -125,14 +125,15 @@ def nice_of(jobs: Sequence[SlurmJob]) -> dict[str, tuple[SlurmJob, int]]:
     The jobs of a partition share the priorities that they have of their own: the first one gets the highest. Only jobs
     are returned whose value changes, by their ids, with it; tasks of an array that wait as one are one job.
     """
-    one_of = {job.together or job.id: job for job in reversed(jobs)}
-    listed = sorted(one_of.items(), key=lambda one: jobs.index(one[1]))
+    listed: dict[str, SlurmJob] = {}
+    for job in jobs:
+        listed.setdefault(job.together or job.id, job)
     own: dict[str, list[int]] = {}
-    for _, job in listed:
+    for job in listed.values():
         own.setdefault(job.partition, []).append(job.own_priority)
     shared = {partition: iter(_falling(sorted(values, reverse=True))) for partition, values in own.items()}
     changed = {}
-    for ids, job in listed:
+    for ids, job in listed.items():
         nice = job.priority + job.nice - next(shared[job.partition])
         if nice != job.nice:
             changed[ids] = job, nice

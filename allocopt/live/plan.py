@@ -112,7 +112,7 @@ class Plan:
     left: Mapping[str, str] = field(default_factory=dict)
 
 
-def queue_of(look: Look, order: LiveOrder | None = None, is_ordered: Callable[[SlurmJob], bool] = bool) -> "Queue":
+def queue_of(look: Look, order: LiveOrder | None, is_ordered: Callable[[SlurmJob], bool]) -> "Queue":
     """Return the waiting jobs that may start, in Slurm's order, those that are ordered here in that of ``order``."""
     queue = Queue.of(look)
     if order is None or not queue.jobs:
@@ -158,7 +158,7 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed",
                 _take(asked, free, _spread(asked, free, nodes))
                 used[nodes] = True
                 running += _holding(cluster, nodes, (before - free)[nodes], job.finite_limit_s)
-    queue = queue_of(look) if queue is None else queue
+    queue = Queue.of(look) if queue is None else queue
     order = tuple(job.id for job in queue.jobs)
     if not order:
         return Plan(None, (), order, queue.left)

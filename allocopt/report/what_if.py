@@ -72,11 +72,11 @@ class WhatIfRow(Combination):
     @classmethod
     def of(cls, outcome: Outcome) -> "WhatIfRow":
         """Flatten an outcome, which is compared with nothing yet."""
-        jobs, machine, schedule = outcome.metrics.jobs, outcome.metrics.machine, outcome.schedule
-        span, schedules = float(np.ptp(schedule.workload.submit)), outcome.variants or (schedule,)
-        sums, longest = BlockSums.of(*schedules), float(np.mean([one.wait_s.max() for one in schedules]))
+        machine, schedule, sums = outcome.metrics.machine, outcome.schedule, BlockSums.of(*outcome.schedules)
+        span = float(np.ptp(schedule.workload.submit))
         wait, slowdown, hop_cost = sums.means()
-        means = (jobs.jobs, wait, longest, slowdown, hop_cost)
+        longest = float(np.mean([one.wait_s.max() for one in outcome.schedules]))
+        means = (len(schedule.workload), wait, longest, slowdown, hop_cost)
         use = (machine.fragmentation or (), machine.utilization, machine.makespan_s)
         return cls(
             *(outcome.allocator, outcome.scheduler, *means, *use, outcome.runtime_s),

@@ -12,7 +12,6 @@ from allocopt.report.combination import MEASURES, BlockSums, Combination, Measur
 from allocopt.report.words import Cell, aligned_table, shortened
 from allocopt.simulator.described import Described
 from allocopt.simulator.groups import GROUPINGS, UNKNOWN, Grouping, overloaded_jobs
-from allocopt.simulator.metrics import measured_jobs
 from allocopt.simulator.what_if import Outcome
 
 HEADER = ("scheduler", "allocator", "wait s", "+/- %", "slowdown", "hop cost", "+/- %")
@@ -51,9 +50,7 @@ class GroupRow(Combination):
     @classmethod
     def all_of(cls, outcome: Outcome, described: Described, by: Sequence[str]) -> "list[GroupRow]":
         """Return the rows of all groups of an outcome by the names of groupings; they are compared with nothing yet."""
-        schedule, schedules = outcome.schedule, outcome.variants or (outcome.schedule,)
-        sums = BlockSums.of(*schedules)
-        measured = measured_jobs(schedule)
+        schedule, sums = outcome.schedule, BlockSums.of(*outcome.schedules)
         is_over = overloaded_jobs(schedule, described.partitions_of(schedule))
         rows = []
         for grouping in (GROUPINGS[name] for name in by):
@@ -61,7 +58,6 @@ class GroupRow(Combination):
             held = np.array(labels, dtype=np.object_)
             for label in grouping.ordered(labels):
                 which = np.asarray(held == label)
-                jobs = measured.statistics(which)
                 wait, slowdown, hop_cost = sums.means(which)
                 rows.append(
                     cls(
@@ -69,12 +65,12 @@ class GroupRow(Combination):
                         group=label,
                         allocator=outcome.allocator,
                         scheduler=outcome.scheduler,
-                        jobs=jobs.jobs,
+                        jobs=int(which.sum()),
                         mean_wait_s=wait,
-                        max_wait_s=float(np.mean([one.wait_s[which].max() for one in schedules])),
+                        max_wait_s=float(np.mean([one.wait_s[which].max() for one in outcome.schedules])),
                         mean_bounded_slowdown=slowdown,
                         mean_hop_cost=hop_cost,
-                        waited_jobs=int((measured.times.wait_s[which] > 0).sum()),
+                        waited_jobs=int((schedule.wait_s[which] > 0).sum()),
                         hop_jobs=int(sums.has_several[which].sum()),
                         is_overloaded=bool(is_over[which].mean() > 0.5),
                         block_days=sums.days,

@@ -71,9 +71,9 @@ class Explanation:
         if not view.fits(job):
             return f"{where}, {view.wants(job)}"
         if scheduler.backfill is Backfill.EASY:
+            end = view.now + view.planned_run(job)
             for other in _heads(view):
                 shadow, spare = view.shadow(other)
-                end = view.now + view.planned_run(job)
                 if other != job and view.now < shadow < end:
                     until = f"run until {seconds(end)}, beyond {seconds(shadow)}"
                     when = f"when {_head_in_words(view, other)} is to start with {view.in_words(spare)} to spare"

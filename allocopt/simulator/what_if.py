@@ -51,6 +51,11 @@ class Outcome:
     remarks: tuple[str, ...] = ()
     variants: tuple[Schedule, ...] = ()
 
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """Those over which measures of jobs are means: of the variants, or the one of the jobs as they are."""
+        return self.variants or (self.schedule,)
+
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
