@@ -176,15 +176,15 @@ def fill(rows: Path, case: Case, port: int) -> None:
 
 
 def run_side_by_side(rows: Path, runs: Sequence[Callable[[], NamedTuple]], at_once: int) -> None:
-    """Run streams, so many at a time, and add the row of each to a file as it ends."""
+    """Run streams, at most ``at_once`` at the same time, and add the row of each to a file when it ends."""
 
-    def run(stream: Callable[[], NamedTuple]) -> None:
-        row = stream()._asdict()
+    def run_one(run: Callable[[], NamedTuple]) -> None:
+        row = run()._asdict()
         with rows.open("a") as file:
             file.write(json.dumps(row) + "\n")
 
     with ThreadPoolExecutor(at_once) as side_by_side:
-        list(side_by_side.map(run, runs))
+        list(side_by_side.map(run_one, runs))
 
 
 def table(found: Sequence[StreamRun]) -> str:

@@ -53,7 +53,7 @@ class Outcome:
 
     @property
     def schedules(self) -> tuple[Schedule, ...]:
-        """Those over which measures of jobs are means: of the variants, or the one of the jobs as they are."""
+        """Schedules over which measures are averaged: those of the variants, or else the only one."""
         return self.variants or (self.schedule,)
 
 

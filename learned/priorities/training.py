@@ -172,7 +172,7 @@ class MultifactorWeights:
         return np.array([0.0, -5.0])
 
     def order(self, parameters: FloatArray) -> Multifactor:
-        """Return the priorities of some numbers."""
+        """Return the order with age at weight 1 and these logarithms of the weights of job size and processors."""
         job_size, cpu = np.exp(np.clip(parameters, -20.0, 20.0)).tolist()
         return Multifactor(
             age=1.0, job_size=job_size, cpu=cpu, max_age_days=self.max_age_days, small_relative_to_time=True
