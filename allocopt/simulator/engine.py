@@ -19,7 +19,7 @@ from allocopt.simulator.rooms import Size, room_of
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import AnyScheduler, Blame, ListScheduler, Scheduler, SchedulerError, name_of
-from allocopt.simulator.state import ENDED, EVENTS, NOBODY, RUNNING, STARTED, listed, waits
+from allocopt.simulator.state import ENDED, NOBODY, RUNNING, STARTED, listed, waits
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 
@@ -146,7 +146,7 @@ class Simulation:
             self._stalled_passes += 1
         self._n_queued = n_queued
         if self._stalled_passes > _MAX_STALLED_NO_EVENT:
-            next_event = self.state.jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
+            next_event = self.state.events["time"][0] if clock["n_events"][0] else np.inf
             nothing_comes = next_event == np.inf and clock["next_submission"][0] == self.state.jobs.size
             if nothing_comes and n_running and self._staged is None:
                 raise SchedulerError(self._never_ends())

@@ -17,10 +17,9 @@ from allocopt.traces.workload import Workload
 
 NOBODY = -1  # stands where there is no job
 
-EVENTS, RUNNING, STARTED, ENDED, QUEUE, CANDIDATES = range(6)
+RUNNING, STARTED, ENDED, QUEUE, CANDIDATES = range(5)
 """Rows of `Events.lists`, the last two of those of pools only.
 
-- ``EVENTS``: a heap of the jobs of which it is known when they end, or join the queue after a preceding job.
 - ``RUNNING``: the running jobs by the end that their estimates promise, equal ones in the order of their starts, where
   ``rules.track_running``.
 - ``STARTED``, ``ENDED``: the jobs that started and ended since `advance` was called.
@@ -85,6 +84,14 @@ class _RulesRecord(PassRules, Protocol):
     plan_ahead: int  # whether all jobs get their reservations on arrival, or only once it matters to who starts
 
 
+class Event(Protocol):
+    """The next thing that happens to a job: its end, or its release."""
+
+    time: float
+    rank: int  # which of two events at the same time comes first: the lower, no two of which are equal
+    job: int
+
+
 class EventJob(Protocol):
     """What events change of a job.
 
@@ -99,9 +106,8 @@ class EventJob(Protocol):
     dependent: int  # the first job that waits for this one
     release: float  # when it joined the queue; NaN before that is known, as are the start and the end
     reserved: float  # start time it was promised last; infinite where there is no promise
-    event: float  # when something happens to it next: its end, or its release
-    event_rank: int  # which of two events at the same time comes first: the lower, no two of which are equal
-    event_place: int  # its place in the heap of events
+    event_rank: int  # of its next event, see `Event`
+    event_place: int  # place of that event in the heap
     expected_end: float  # its start plus its estimate, or plus a predicted run time until that has passed
     start: float
     end: float  # at its present speed
@@ -140,8 +146,12 @@ class Events(Protocol):
         """The jobs, in the order of submission."""
 
     @property
+    def events(self) -> Records[Event]:
+        """A binary heap of the events whose time is known, the first ``clock.n_events`` of `n` records."""
+
+    @property
     def lists(self) -> IntMatrix:
-        """Lists of jobs, see ``EVENTS``; of `n` columns."""
+        """Lists of jobs, see ``RUNNING``; of `n` columns."""
 
     @property
     def scores(self) -> Scores:
@@ -154,8 +164,9 @@ class State(NamedTuple):
     clock: Records[Clock]  # the numbers that change, shape ``(1,)``
     rules: Records[_RulesRecord]  # how events are taken and what the built-in scheduler does, shape ``(1,)``
     jobs: Records[JobRecord]
+    events: Records[Event]
     request: IntMatrix  # units of each resource that a job holds while it runs, shape ``(n, R)``
-    lists: IntMatrix  # lists of jobs, shape ``(6, n)``; see ``QUEUE``
+    lists: IntMatrix  # lists of jobs, shape ``(5, n)``; see ``QUEUE``
     units: IntMatrix  # units of each resource, shape ``(3, R)``; see ``FREE``
     held: IntMatrix  # units that each user's jobs hold, shape ``(U, R)``
     # Conservative backfilling: times at which the steps of its profile begin, shape ``(K,)``, and the units that nobody
@@ -185,7 +196,7 @@ def waiting_jobs(record: type, submit: FloatArray, run: FloatArray, estimate: Fl
     jobs = np.zeros(len(submit), dtype=record_dtype(record))
     jobs["submit"], jobs["run"], jobs["estimate"] = submit, run, estimate
     jobs["limit"], jobs["reserved"], jobs["speed"] = np.inf, np.inf, 1.0
-    for field in ("release", "start", "end", "event", "expected_end"):
+    for field in ("release", "start", "end", "expected_end"):
         jobs[field] = np.nan
     for field in ("preceding", "dependent", "next_dependent"):
         jobs[field] = NOBODY
@@ -266,8 +277,9 @@ def new_state(
         clock=clock,
         rules=numbers,
         jobs=jobs,
+        events=np.zeros(n, dtype=record_dtype(Event)),
         request=np.ascontiguousarray(request),
-        lists=np.zeros((6, n), dtype=np.int64),
+        lists=np.zeros((5, n), dtype=np.int64),
         units=units,
         held=np.zeros((len(users), n_resources), dtype=np.int64),
         steps=np.full(steps + shares, -np.inf),

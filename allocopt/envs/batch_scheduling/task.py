@@ -273,7 +273,9 @@ class BatchSchedulingEpisodes(Compiled):
         state = first_state(workload, size, [self.machine], task.rules, backfill)
         jobs = np.zeros_like(np.asarray(state.jobs)[: self.n_jobs])
         one = Episode(
-            state._replace(jobs=jobs, lists=state.lists[:, : self.n_jobs]),
+            state._replace(
+                jobs=jobs, events=np.asarray(state.events)[: self.n_jobs], lists=state.lists[:, : self.n_jobs]
+            ),
             LAYOUT.record("tally"),
             LAYOUT.record("terms", kind=task.reward.kind, unit_s=task.reward.unit_s, window=task.window),
             state.clock,

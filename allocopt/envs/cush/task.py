@@ -106,7 +106,9 @@ class CushEpisodes(Compiled):
         counts = list(map(len, jobsets))
         most = max(counts)
         episode = Episode(
-            state._replace(jobs=np.asarray(state.jobs)[:most], lists=state.lists[:, :most]),
+            state._replace(
+                jobs=np.asarray(state.jobs)[:most], events=np.asarray(state.events)[:most], lists=state.lists[:, :most]
+            ),
             LAYOUT.record("tally"),
             LAYOUT.record("terms", skips_forced=self.options.skips_forced, **asdict(self.options.reward)),
             slots=np.full(self.options.queue, NOBODY),

@@ -13,7 +13,7 @@ from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel, question
 from allocopt.simulator.kernels.scoring import count_waiting, learn_of_end, learn_of_start, learn_of_stop, planned_run
 from allocopt.simulator.rules import EventOrder
-from allocopt.simulator.state import ENDED, EVENTS, NOBODY, RUNNING, STARTED, STATE, Events
+from allocopt.simulator.state import ENDED, NOBODY, RUNNING, STARTED, STATE, Event, Events
 
 
 @question
@@ -66,65 +66,82 @@ def remove(jobs: IntArray, at: int, end: int) -> None:
 
 
 @inlined
-def _before(state: Events, a: int, b: int) -> bool:
-    x, y = state.jobs[a], state.jobs[b]
-    if x.event != y.event:
-        return x.event < y.event
-    return x.event_rank < y.event_rank
+def _precedes(event: Event, time: float, rank: int) -> bool:
+    """Whether an event comes before one at a time and of a rank."""
+    return event.time < time or (event.time == time and event.rank < rank)
 
 
 @inlined
-def _put(state: Events, at: int, job: int) -> None:
-    state.lists[EVENTS, at] = job
+def _put_event(state: Events, at: int, time: float, rank: int, job: int) -> None:
+    event = state.events[at]
+    event.time, event.rank, event.job = time, rank, job
     state.jobs[job].event_place = at
 
 
 @inlined
-def _sift_up(state: Events, at: int) -> None:
-    # Parents move down. The job itself is written once, at its final place.
-    job = state.lists[EVENTS, at]
+def _put_above(state: Events, at: int, time: float, rank: int, job: int) -> None:
+    """Put an event at a place of the heap, or above it: events that it precedes move down."""
     while at > 0:
-        parent = (at - 1) // 2
-        if _before(state, state.lists[EVENTS, parent], job):
+        above = state.events[(at - 1) // 2]
+        if _precedes(above, time, rank):
             break
-        _put(state, at, state.lists[EVENTS, parent])
-        at = parent
-    _put(state, at, job)
+        _put_event(state, at, above.time, above.rank, above.job)
+        at = (at - 1) // 2
+    _put_event(state, at, time, rank, job)
 
 
 @inlined
-def _sift_down(state: Events, at: int) -> None:
-    job = state.lists[EVENTS, at]
+def _put_below(state: Events, at: int, time: float, rank: int, job: int) -> None:
+    """Put an event at a place of the heap, or below it: events that precede it move up."""
     size = state.clock[0].n_events
-    while True:
+    while 2 * at + 1 < size:
         child = 2 * at + 1
-        if child >= size:
-            break
-        if child + 1 < size and _before(state, state.lists[EVENTS, child + 1], state.lists[EVENTS, child]):
+        below = state.events[child]
+        if child + 1 < size and _precedes(state.events[child + 1], below.time, below.rank):
             child += 1
-        if _before(state, job, state.lists[EVENTS, child]):
+            below = state.events[child]
+        if not _precedes(below, time, rank):
             break
-        _put(state, at, state.lists[EVENTS, child])
+        _put_event(state, at, below.time, below.rank, below.job)
         at = child
-    _put(state, at, job)
+    _put_event(state, at, time, rank, job)
 
 
 @inlined
-def _push_event(state: Events, job: int) -> None:
+def _push_event(state: Events, time: float, rank: int, job: int) -> None:
     clock = state.clock[0]
-    _put(state, clock.n_events, job)
     clock.n_events += 1
-    _sift_up(state, clock.n_events - 1)
+    _put_above(state, clock.n_events - 1, time, rank, job)
+
+
+@helper()
+def _replace_event(state: Events, at: int, time: float, rank: int, job: int) -> None:
+    """Put an event where another one was in the heap, which may belong above it or below it."""
+    above = state.events[max(0, at - 1) // 2]
+    if at > 0 and not _precedes(above, time, rank):
+        _put_above(state, at, time, rank, job)
+    else:
+        _put_below(state, at, time, rank, job)
+
+
+@inlined
+def _remove_event(state: Events, at: int) -> None:
+    """Remove the event at a place of the heap: the last one takes its place."""
+    clock = state.clock[0]
+    clock.n_events -= 1
+    last = state.events[clock.n_events]
+    if at < clock.n_events:
+        _replace_event(state, at, last.time, last.rank, last.job)
 
 
 @inlined
 def _pop_event(state: Events) -> int:
-    clock = state.clock[0]
-    job = state.lists[EVENTS, 0]
+    """Remove the event that comes first; return its job."""
+    clock, job = state.clock[0], state.events[0].job
     clock.n_events -= 1
     if clock.n_events > 0:
-        _put(state, 0, state.lists[EVENTS, clock.n_events])
-        _sift_down(state, 0)
+        last = state.events[clock.n_events]
+        _put_below(state, 0, last.time, last.rank, last.job)
     return int(job)
 
 
@@ -173,7 +190,7 @@ def start_job(state: Events, job: int) -> None:
     """Start, at speed 1, a job that has left the queue."""
     clock, record = state.clock[0], state.jobs[job]
     record.start = record.changed = clock.now
-    record.end = record.event = clock.now + min(record.run, record.limit)
+    record.end = clock.now + min(record.run, record.limit)
     record.expected_end = clock.now + planned_run(state, job)
     record.event_rank = clock.n_begun + (ON_TIME if record.end == record.expected_end else OFF_TIME)
     record.remaining = record.run
@@ -181,7 +198,7 @@ def start_job(state: Events, job: int) -> None:
     learn_of_start(state, job)
     if state.rules[0].track_running:
         insert(state.lists[RUNNING], _running_place(state, job, clock.n_running), clock.n_running, job)
-    _push_event(state, job)
+    _push_event(state, record.end, record.event_rank, job)
     state.lists[STARTED, clock.n_started] = job
     clock.n_started += 1
     clock.n_begun += 1
@@ -197,10 +214,9 @@ def change_speed(state: Events, job: int, speed: float) -> None:
     record.changed = now
     record.speed = speed
     needed = record.remaining / speed if speed > 0 else np.inf
-    record.end = record.event = min(now + needed, record.start + record.limit)
+    record.end = min(now + needed, record.start + record.limit)
     record.event_rank = record.event_rank % KIND_STEP + (ON_TIME if record.end == record.expected_end else OFF_TIME)
-    _sift_up(state, record.event_place)
-    _sift_down(state, record.event_place)
+    _replace_event(state, record.event_place, record.end, record.event_rank, job)
 
 
 @kernel(void(STATE, int64))
@@ -209,12 +225,7 @@ def requeue(state: Events, job: int) -> None:
     clock, record = state.clock[0], state.jobs[job]
     record.requeues += 1
     record.lost_s += clock.now - record.start
-    clock.n_events -= 1
-    if record.event_place < clock.n_events:
-        moved, at = state.lists[EVENTS, clock.n_events], record.event_place
-        _put(state, at, moved)
-        _sift_up(state, at)
-        _sift_down(state, state.jobs[moved].event_place)
+    _remove_event(state, record.event_place)
     hold(state, job, -1)
     learn_of_stop(state, job)
     if state.rules[0].track_running:
@@ -225,7 +236,7 @@ def requeue(state: Events, job: int) -> None:
             remove(state.lists[STARTED], at, clock.n_started)
             clock.n_started -= 1
             break
-    record.start = record.end = record.event = record.expected_end = np.nan
+    record.start = record.end = record.expected_end = np.nan
     record.reserved = np.inf
     record.speed = 1.0
     _join(state, job)
@@ -247,9 +258,9 @@ def _end_next(state: Events) -> None:
     while dependent != NOBODY:
         # It joins the queue after the think time of its user, but not before it is submitted.
         record = state.jobs[dependent]
-        record.event = max(record.submit, clock.now + record.think)
+        release = max(record.submit, clock.now + record.think)
         record.event_rank = RELEASE[state.rules[0].event_order] + dependent
-        _push_event(state, dependent)
+        _push_event(state, release, record.event_rank, dependent)
         dependent = record.next_dependent
 
 
@@ -258,8 +269,8 @@ def _is_due(state: Events, kind_bit: int) -> bool:
     """Whether the head of the heap is due now and is an end (``_END_BIT``), or a release (``_RELEASE_BIT``)."""
     if state.clock[0].n_events == 0:
         return False
-    record = state.jobs[state.lists[EVENTS, 0]]
-    return bool(record.event == state.clock[0].now and record.event_rank & KIND_STEP == kind_bit)
+    event = state.events[0]
+    return bool(event.time == state.clock[0].now and event.rank & KIND_STEP == kind_bit)
 
 
 @inlined
@@ -277,7 +288,7 @@ def _process_arrival(state: Events) -> bool:
     clock = state.clock[0]
     submitted = _next_submission(state) == clock.now
     released = _is_due(state, _RELEASE_BIT)
-    if released and not (submitted and clock.next_submission < state.lists[EVENTS, 0]):
+    if released and not (submitted and clock.next_submission < state.events[0].job):
         _join(state, _pop_event(state))
     elif submitted:
         clock.next_submission += 1
@@ -293,12 +304,12 @@ def _process_one(state: Events) -> None:
     these as free from that time on. pyss and the schedules published with Gaussier et al. (SC'15) do the same.
     """
     first_on_time = KIND_STEP
-    while _is_due(state, _END_BIT) and state.jobs[state.lists[EVENTS, 0]].event_rank < KIND_STEP:
-        first_on_time = min(first_on_time, state.jobs[state.lists[EVENTS, 0]].event_rank)
+    while _is_due(state, _END_BIT) and state.events[0].rank < KIND_STEP:
+        first_on_time = min(first_on_time, state.events[0].rank)
         _end_next(state)
     if _process_arrival(state) or not _is_due(state, _END_BIT):
         return
-    if state.jobs[state.lists[EVENTS, 0]].event_rank % KIND_STEP < first_on_time:
+    if state.events[0].rank % KIND_STEP < first_on_time:
         _end_next(state)
 
 
@@ -308,7 +319,7 @@ def _next_time(state: Events) -> float:
     clock = state.clock[0]
     time = _next_submission(state)
     if clock.n_events > 0:
-        time = min(time, state.jobs[state.lists[EVENTS, 0]].event)
+        time = min(time, state.events[0].time)
     if clock.n_queued > 0 or time < np.inf:
         # If no job waits, arrives or ends, a wake-up has no effect.
         time = min(time, clock.wake)

@@ -19,7 +19,7 @@ from allocopt.kernels.arrays import BoolMatrix, IntMatrix, Records, record_dtype
 from allocopt.kernels.compiled import inlined
 from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueKeys
 from allocopt.simulator.scoring import Scores, new_scores
-from allocopt.simulator.state import NOBODY, EventClock, EventJob, PassRules, first_clock, wait_for, waiting_jobs
+from allocopt.simulator.state import NOBODY, Event, EventClock, EventJob, PassRules, first_clock, wait_for, waiting_jobs
 from allocopt.traces.workload import UNKNOWN_USER
 
 
@@ -166,6 +166,7 @@ class Shared(NamedTuple):
     clock: Records[_ClockRecord]
     rules: Records[_RulesRecord]
     jobs: Records[_JobRecord]
+    events: Records[Event]
     shapes: Records[_ShapeRecord]
     queue: Records[_LineRecord]  # the lines of waiting jobs
     failures: Records[_FailureRecord]  # beside no reservation, then beside some; ``(2 S,)``
@@ -191,7 +192,7 @@ class Shared(NamedTuple):
     segments: IntMatrix  # segment sizes by level: they divide the nodes in a group, 0 for any number; ``(S, L)``
     held: IntMatrix  # nodes and tasks of all jobs, one job after the other, ``(2, H)``
     releases: IntArray  # nodes that have got more room, in that order; a ring of the last ``m``
-    lists: IntMatrix  # lists of jobs, see `allocopt.simulator.state.EVENTS`; ``(4, n)``
+    lists: IntMatrix  # lists of jobs, see `allocopt.simulator.state.RUNNING`; ``(3, n)``
     waiting: IntMatrix  # lines in which jobs wait, and those left in a part of a pass as a heap; ``(2, L)``
     allowed: BoolMatrix  # nodes in any of the masks of a shape, see `_ShapeRecord.union`; one row for equal ones
     tasks_at: IntArray  # scratch: tasks that every node has room for, ``(m,)``
@@ -343,6 +344,7 @@ def new_shared(
         clock,
         followed,
         jobs,
+        np.zeros(n, dtype=record_dtype(Event)),
         shapes,
         lines,
         failures,
@@ -368,7 +370,7 @@ def new_shared(
         np.array(segments, dtype=np.int64).reshape(len(asked), len(groups)),
         np.zeros((2, int(most_held.sum())), dtype=np.int64),
         np.zeros(m, dtype=np.int64),
-        np.zeros((4, n), dtype=np.int64),
+        np.zeros((3, n), dtype=np.int64),
         np.zeros((2, len(lines)), dtype=np.int64),
         np.stack([asked[number].masks.any(axis=0) for number in some.tolist()]),
         np.zeros(m, dtype=np.int64),

@@ -21,6 +21,7 @@ from allocopt.simulator.schedule import ClusterSchedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler, SchedulerError
 from allocopt.simulator.shared.admission import admitted
 from allocopt.simulator.simulate import as_scheduler, simulate
+from allocopt.simulator.state import QUEUE
 from allocopt.simulator.view import View
 from allocopt.simulator.window import WindowScheduler
 from allocopt.traces.workload import Workload
@@ -236,7 +237,7 @@ def test_a_pool_in_place_of_a_cluster_counts_the_scarcest_resource() -> None:
     assert simulation.view.queue.tolist() == [2]
     pool = simulation.view.as_pool
     assert pool.state.units[0].tolist() == [8 - 5]
-    assert pool.state.lists[4, :1].tolist() == [2]
+    assert pool.state.lists[QUEUE, :1].tolist() == [2]
 
 
 def test_one_partition_has_one_reservation_at_most() -> None:
