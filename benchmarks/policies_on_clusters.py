@@ -16,6 +16,7 @@ from allocopt.simulator.rules import QueueOrder
 from allocopt.simulator.scheduler import BACKFILLS, WithExecution, get_policy, policy_names
 from allocopt.simulator.shared.admission import admitted
 from allocopt.simulator.simulate import as_scheduler, simulate
+from allocopt.simulator.window import OptimizationScheduler
 from allocopt.traces.reading import read_workload
 from papers.pages import page_parser, write_page
 
@@ -24,6 +25,11 @@ FILES = ("slurm.conf", "gres.conf", "topology.conf")
 HEADER = ("policy", "mean wait s", "slowdown", "longest wait s", "cores %", "jobs/s", "s")
 DIGITS = (None, 0, 1, 0, 1, 0, 2)
 LARGEST = 5000  # jobs up to which all policies are measured
+QUICKER = {"optimization": ("optimization by greedy", OptimizationScheduler(solver="greedy"))}
+"""What stands for a policy where there are more jobs: its name in the table, and the scheduler.
+
+An exact selection of three resources takes 0.025 s in the middle and up to 4 s; the week asks for 40,000 of them.
+"""
 
 
 def is_slow(name: str) -> bool:
@@ -58,6 +64,8 @@ def main() -> None:
             if len(workload) > LARGEST and is_slow(name):
                 continue
             scheduler = as_scheduler(name)
+            if len(workload) > LARGEST and name in QUICKER:
+                name, scheduler = QUICKER[name]
             make_ready(kernels_of(cluster, scheduler, is_built_in_only=not hasattr(scheduler, "schedule")))
             started = time.perf_counter()
             try:
