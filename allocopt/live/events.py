@@ -102,6 +102,12 @@ class _Left(_Event):
     why: str
 
 
+class _Expected(_Event):
+    waiting: int
+    slurm_wait_s: float
+    ordered_wait_s: float
+
+
 class _Away(_Event):
     why: str = ""
 
@@ -112,6 +118,7 @@ _MODELS: dict[str, type[_Event]] = {
     "look": _Look,
     "window": _Window,
     "left": _Left,
+    "expected": _Expected,
     "away": _Away,
     "back": _Away,
     **dict.fromkeys(("pinned", "held", "unpinned", "unseen", "released", "refused", "left alone", "placed"), _OfJobs),

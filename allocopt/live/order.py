@@ -11,7 +11,7 @@ from allocopt.cluster.slurm_jobs import RUNNING
 from allocopt.errors import UsageError
 from allocopt.kernels.ready import make_ready
 from allocopt.live.slurm import Look, SlurmJob
-from allocopt.simulator.kernels.scoring import learn_run, learn_wait, score_queue
+from allocopt.simulator.kernels.scoring import learn_run, learn_wait, run_time_after, score_queue
 from allocopt.simulator.rules import QueueKeys, QueueOrder
 from allocopt.simulator.scheduler import get_policy
 from allocopt.simulator.scoring import IDLE, MEAN_WAIT, N_STARTED, WAITING, new_scores, no_history
@@ -59,6 +59,11 @@ class LiveOrder:
                 past = self._users.setdefault(job.user, no_history(1)[0])
                 learn_run(past, job.end_s - job.start_s, max(job.finite_limit_s, 1.0))
         self._begun, self._ended = {job.id for job in begun}, {job.id for job in ended}
+
+    def run_s(self, job: SlurmJob) -> float:
+        """Return how long a job is predicted to run, in seconds, by the last jobs of its user that were seen to end."""
+        past = self._users.get(job.user)
+        return job.finite_limit_s if past is None else run_time_after(past, job.finite_limit_s)
 
     def places(self, look: Look, jobs: Sequence[SlurmJob], requests: Sequence[ClusterRequest]) -> IntArray:
         """Return the places of waiting jobs in the order of their scores, the first one first, shape ``(n,)``.

@@ -32,7 +32,7 @@ from allocopt.solving.solve import prepare, solve
 from allocopt.solving.verify import verify
 from allocopt.solving.windows import KINDS, window_solver
 
-_EASY = SharedRules(Rule.LOWEST_SWITCH, Backfill.EASY)
+EASY = SharedRules(Rule.LOWEST_SWITCH, Backfill.EASY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,32 +139,14 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed",
         The waiting jobs in their order; if not given, in Slurm's.
     """
     cluster, now = look.cluster, look.now_s
-    free, used = cluster.capacity.copy(), np.zeros(cluster.size, dtype=np.bool_)
-    running: list[RunningJob] = []
-    for job in look.jobs:
-        if job.state in RUNNING:
-            nodes, held = look.held(job)
-            # Slurm may be configured to over-commit nodes: then these are full.
-            held = np.minimum(held, free[nodes])
-            free[nodes] -= held
-            used[nodes] = True
-            running += _holding(cluster, nodes, held, max(job.end_s - now, 1.0))
-    # Pinned jobs have been promised their nodes.
-    for job in look.jobs:
-        if job.state == "PENDING" and job.is_pinned and job.request is not None:
-            with suppress(UnservedError):
-                asked, before = job.request.on(cluster), free.copy()
-                nodes = look.known(expand_hostlist(job.required))
-                _take(asked, free, _spread(asked, free, nodes))
-                used[nodes] = True
-                running += _holding(cluster, nodes, (before - free)[nodes], job.finite_limit_s)
+    running, free, used = present(look, lambda job: job.end_s)
     queue = Queue.of(look) if queue is None else queue
     order = tuple(job.id for job in queue.jobs)
     if not order:
         return Plan(None, (), order, queue.left)
     # The queue is in the order of tiers already.
     machine = SharedMachine.of(cluster).without_tiers()
-    state = state_after_pass(machine, running, queue.requests, np.array(queue.limits_s), _EASY, now)
+    state = state_after_pass(machine, running, queue.requests, np.array(queue.limits_s), EASY, now)
     begun = np.flatnonzero(~np.isnan(state.jobs["start"][: len(order)])).tolist()
     chosen: dict[str, ClusterRequest] = {}
     greedy: list[dict[int, int]] = []
@@ -185,6 +167,37 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed",
     starting = tuple(order[at] for at in begun)
     window = PlannedWindow.of(cluster, chosen, free, used, greedy, name) if chosen else None
     return Plan(window, starting, order, queue.left)
+
+
+class Present(NamedTuple):
+    """What is held on a cluster, by jobs that run there, and by pinned jobs that have been promised their nodes."""
+
+    running: list[RunningJob]
+    free: IntArray  # amounts on each node, shape ``(m, R)``
+    used: BoolArray  # nodes on which jobs are, shape ``(m,)``
+
+
+def present(look: Look, end_s: Callable[[SlurmJob], float]) -> Present:
+    """Return what is held on a cluster, given when each running job is expected to end."""
+    cluster = look.cluster
+    found = Present([], cluster.capacity.copy(), np.zeros(cluster.size, dtype=np.bool_))
+    for job in look.jobs:
+        if job.state in RUNNING:
+            nodes, held = look.held(job)
+            # Slurm may be configured to over-commit nodes: then these are full.
+            held = np.minimum(held, found.free[nodes])
+            found.free[nodes] -= held
+            found.used[nodes] = True
+            found.running.extend(_holding(cluster, nodes, held, max(end_s(job) - look.now_s, 1.0)))
+    for job in look.jobs:
+        if job.state == "PENDING" and job.is_pinned and job.request is not None:
+            with suppress(UnservedError):
+                asked, before = job.request.on(cluster), found.free.copy()
+                nodes = look.known(expand_hostlist(job.required))
+                _take(asked, found.free, _spread(asked, found.free, nodes))
+                found.used[nodes] = True
+                found.running.extend(_holding(cluster, nodes, (before - found.free)[nodes], job.finite_limit_s))
+    return found
 
 
 class Queue(NamedTuple):

@@ -25,7 +25,8 @@ from allocopt.cluster.slurm_jobs import TASK_LIMIT
 from allocopt.errors import UsageError
 from allocopt.live.journal import FORMAT, VERSION, Journal
 from allocopt.live.order import LiveOrder, nice_of
-from allocopt.live.plan import Plan, plan, queue_of, started_alone
+from allocopt.live.plan import Plan, Queue, plan, queue_of, started_alone
+from allocopt.live.savings import expected_savings
 from allocopt.live.slurm import (
     ANSWER_S,
     MARK,
@@ -152,6 +153,7 @@ class Service:
     _seen: set[str] = field(default_factory=set)
     _refused: set[str] = field(default_factory=set)
     _told: dict[str, str] = field(default_factory=dict)
+    _savings: tuple[int, int, int] | None = None  # as written last
     _pins: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _judged: Look | None = None
     _states: StateWriter = field(default_factory=StateWriter)
@@ -274,12 +276,23 @@ class Service:
         began = time.perf_counter()
         name = f"{datetime.fromtimestamp(look.now_s, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3]
         queue = queue_of(look, self.order, self.opted_in)
+        if self.mode is Mode.ADVISE and self.order is not None:
+            self._tell_savings(look, queue, self.order)
         found = plan(look, self._is_free, name, queue)
         planned = time.perf_counter()
         self._tell_left(look, found.left)
         chosen = self._solved(look, found, planned - began)
         if self.mode is Mode.PIN:
             self._act(look, chosen)
+
+    def _tell_savings(self, look: Look, queue: Queue, order: LiveOrder) -> None:
+        """Write how long the waiting jobs are expected to wait still, in Slurm's order and in the other one."""
+        found = expected_savings(look, Queue.of(look), queue, order)
+        told = None if found is None else (found.jobs, round(found.slurm_s), round(found.ordered_s))
+        if told is not None and told != self._savings:
+            jobs, slurm_s, ordered_s = told
+            self.journal.write("expected", look.now_s, waiting=jobs, slurm_wait_s=slurm_s, ordered_wait_s=ordered_s)
+        self._savings = told
 
     def _tell_left(self, look: Look, left: Mapping[str, str]) -> None:
         for job, why in left.items():

@@ -96,6 +96,7 @@ class View:
     away_why: str = ""
     is_ended: bool = False
     window: dict[str, Any] = field(default_factory=dict)
+    expected: dict[str, float] = field(default_factory=dict)
     windows: deque[WindowPoint] = field(default_factory=lambda: deque(maxlen=_KEPT_POINTS))
     starts: deque[StartPoint] = field(default_factory=lambda: deque(maxlen=_KEPT_POINTS))
     events: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=_KEPT_EVENTS))
@@ -118,10 +119,10 @@ class View:
                     self.jobs[each] |= {"state": marked, "on": event.get("nodes", "")}
             case "started" if event.get("optimum") is not None and event["proved"]:
                 self.starts.append(StartPoint(at_s, event["chosen"], event["optimum"]))
-            case "away" | "back":
-                self.away_why = event.get("why", "")
-            case "ended":
-                self.is_ended = True
+            case "away" | "back" | "ended":
+                self.away_why, self.is_ended = event.get("why", ""), name == "ended"
+            case "expected":
+                self.expected = {key: event[key] for key in ("waiting", "slurm_wait_s", "ordered_wait_s")}
         if words := _in_words(event):
             self.events.append((at_s, printable(words)))
 
@@ -129,7 +130,7 @@ class View:
         # The file that follows a rotated one begins as that did.
         if at_s != self.about.get("since"):
             self.about = {"mode": event["mode"], "solver": event["solver"], "since": at_s}
-            self.totals, self.jobs, self.left, self.window = Totals(), {}, {}, {}
+            self.totals, self.jobs, self.left, self.window, self.expected = Totals(), {}, {}, {}, {}
             self.look_s, self.is_ended, self.away_why = at_s, False, ""
 
     def _solve(self, event: Mapping[str, Any], at_s: float) -> None:
@@ -199,7 +200,7 @@ class View:
             **self.about, "condition": self.condition(now_s), "look_age_s": max(now_s - self.look_s, 0.0),
             "jobs": {"running": states.total(), **waits}, "nodes": self.tree.tree.size if self.tree else None,
             "nodes_busy": len({node for _, told in self.running() for node in expand_hostlist(told.get("on", ""))}),
-            "nodes_away": away, "window": window, "regret": totals.regret,
+            "nodes_away": away, "window": window, "expected": self.expected or None, "regret": totals.regret,
             "totals": {key: getattr(totals, key) for key in Totals.__dataclass_fields__},
             "gain": 1 - totals.objective / totals.greedy if totals.greedy else None,
             "events": [{"at_s": at_s, "words": words} for at_s, words in list(self.events)[-10:]],
@@ -305,6 +306,9 @@ def _status(view: View, now_s: float) -> Iterator[str]:
     cut = f", {totals.cut:,} cut to the greedy answer" if totals.cut else ""
     yield f"windows  {totals.windows:,}: {totals.proved:,} proved{cut}{gain}"
     yield f"starts   {totals.starts:,} judged: {totals.starts_proved:,} proved; regret {percent(totals.regret)}"
+    if expected := found["expected"]:
+        order, slurm = (duration(expected[name]) for name in ("ordered_wait_s", "slurm_wait_s"))
+        yield f"order    expected mean wait of {expected['waiting']:,} jobs {order}, in Slurm's order {slurm}"
     if window := found["window"]:
         gap = "unknown" if window["gap"] is None else percent(window["gap"], 2)
         bound = "none" if window["bound"] is None else f"{window['bound']:,.0f}"

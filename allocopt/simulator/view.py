@@ -8,11 +8,12 @@ import numpy as np
 from allocopt.arrays import BoolArray, FloatArray, IntArray, read_only
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.held_nodes import Guest
-from allocopt.simulator.kernels.scoring import predicted_run_time
+from allocopt.simulator.kernels.scoring import run_time_after
 from allocopt.simulator.posed import PosedWindow
 from allocopt.simulator.room import PoolRoom, Room
 from allocopt.simulator.schedule import HOP_COST
-from allocopt.simulator.state import RUNNING, listed
+from allocopt.simulator.scoring import USER
+from allocopt.simulator.state import NOBODY, RUNNING, listed
 from allocopt.traces.workload import Workload
 
 _NO_GUESTS: Mapping[int, Guest] = MappingProxyType({})
@@ -115,9 +116,10 @@ class View:
     def planned_run(self, job: int) -> float:
         """Return how many seconds a job that waits is planned to run: its estimate, or its predicted run time."""
         estimate = float(self.estimate[job])
+        scores, user = self._state.scores, NOBODY
         if self._state.rules["predicts"][0]:
-            return predicted_run_time(self._state.scores, job, estimate)
-        return estimate
+            user = int(scores.jobs[job, USER])
+        return estimate if user == NOBODY else run_time_after(scores.history[user], estimate)
 
     @property
     def reserved(self) -> FloatArray:

@@ -56,23 +56,28 @@ def earliest_release(state: Events) -> float:
     raise NotImplementedError
 
 
-def predicted_run_time(scores: Scores, job: int, limit: float) -> float:
-    """Return the predicted run time of a job in seconds.
+def run_time_after(past: FloatArray, limit: float) -> float:
+    """Return the predicted run time of a job of a user with a row of `Scores.history`, in seconds.
 
-    It is the mean run time of the two jobs of its user that ended last, or of the only one, at most the limit of the
-    job; and that limit if none has ended or the user is unknown (Tsafrir, Etsion and Feitelson, TPDS 2007,
-    10.1109/TPDS.2007.70606).
+    It is the mean run time of the two jobs of the user that ended last, or of the only one, at most the limit of the
+    job; and that limit if none has ended (Tsafrir, Etsion and Feitelson, TPDS 2007, 10.1109/TPDS.2007.70606).
     """
-    user = int(scores.jobs[job, USER])
-    if user < 0 or scores.history[user, N_ENDED] == 0:
+    if past[N_ENDED] == 0:
         return limit
-    predicted = scores.history[user, LAST]
-    if scores.history[user, N_ENDED] > 1:
-        predicted = (predicted + scores.history[user, LAST_BUT_ONE]) / 2
+    predicted = past[LAST]
+    if past[N_ENDED] > 1:
+        predicted = (predicted + past[LAST_BUT_ONE]) / 2
     return float(min(predicted, limit))
 
 
-_predicted_run = helper()(predicted_run_time)
+_run_time_after = helper()(run_time_after)
+
+
+@helper()
+def _predicted_run(scores: Scores, job: int, limit: float) -> float:
+    """Return the predicted run time of a job in seconds, its limit if its user is unknown."""
+    user = int(scores.jobs[job, USER])
+    return limit if user < 0 else _run_time_after(scores.history[user], limit)
 
 
 @inlined

@@ -8,6 +8,7 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.request import ClusterRequest
 from allocopt.kernels.ready import make_ready
+from allocopt.simulator.kernels.events import HAPPENED
 from allocopt.simulator.rules import QueueKeys
 from allocopt.simulator.shared.state import UNLIMITED, Shared, SharedJobs, SharedMachine, SharedRules, new_shared
 from allocopt.simulator.shared.stepping import advance_shared, occupy_shared, schedule_shared
@@ -55,17 +56,56 @@ def state_after_pass(
     Shared
         The state, in which the waiting jobs have the first numbers.
     """
+    state = _state_before_pass(machine, running, waiting, estimate, estimate, rules, now)
+    schedule_shared(state, UNLIMITED)
+    return state
+
+
+def waits_without_arrivals(
+    machine: SharedMachine,
+    running: Sequence[RunningJob],
+    waiting: Sequence[ClusterRequest],
+    run: FloatArray,
+    estimate: FloatArray,
+    rules: SharedRules,
+    now: float,
+) -> FloatArray:
+    """Return how long each waiting job goes on waiting, in seconds, if no job joins them; NaN if it never starts.
+
+    Parameters
+    ----------
+    machine, running, waiting, estimate, rules, now
+        As in `state_after_pass`.
+    run
+        How long each waiting job runs, in seconds, shape ``(n,)``.
+    """
+    state = _state_before_pass(machine, running, waiting, run, estimate, rules, now)
+    schedule_shared(state, UNLIMITED)
+    while advance_shared(state, np.inf) == HAPPENED:
+        schedule_shared(state, UNLIMITED)
+    waits: FloatArray = state.jobs["start"][: len(waiting)] - now
+    return waits
+
+
+def _state_before_pass(
+    machine: SharedMachine,
+    running: Sequence[RunningJob],
+    waiting: Sequence[ClusterRequest],
+    run: FloatArray,
+    estimate: FloatArray,
+    rules: SharedRules,
+    now: float,
+) -> Shared:
     make_ready(KERNELS)
     n, requests = len(waiting), [*waiting, *(one.request for one in running)]
     # Running jobs are never submitted.
     submit = np.repeat((now, np.inf), (n, len(running)))
-    left = np.concatenate((estimate, [one.left_s for one in running]))
-    jobs = SharedJobs(np.arange(len(requests)), submit, left, left)
+    left = [one.left_s for one in running]
+    jobs = SharedJobs(np.arange(len(requests)), submit, np.concatenate((run, left)), np.concatenate((estimate, left)))
     state = new_shared(machine, requests, jobs, rules, QueueKeys.by_arrival(len(requests)))
     state.clock["now"][0] = now
     for job, one in enumerate(running, n):
         state.chosen[0, : len(one.nodes)], state.chosen[3, : len(one.nodes)] = one.nodes, one.tasks
         occupy_shared(state, job, len(one.nodes))
     advance_shared(state, now)
-    schedule_shared(state, UNLIMITED)
     return state

@@ -374,3 +374,20 @@ def test_pinned_jobs_start_in_the_order_asked_for(slurm: VirtualSlurm, tmp_path:
             until(lambda: {event["job"] for event in events(journal, "started")} >= {*jobs})
         assert marks(slurm) == []
     assert [event["job"] for event in events(journal, "pinned")] == jobs[::-1]
+
+
+def test_advice_tells_what_an_order_would_save_and_changes_nothing(slurm: VirtualSlurm, tmp_path: Path) -> None:
+    journal = tmp_path / "j.jsonl"
+    with a_clean(slurm):
+        blocker = slurm.submitted(16, 1000, "-p", "other")
+        until(lambda: runs(slurm, blocker))
+        for limit in ("60", "2"):
+            slurm.submitted(16, 1, "-t", limit)
+        before = queued(slurm)
+        with serving(slurm, journal, "--order", "evolved-formula", "--advise", "--partition", "main"):
+            until(lambda: events(journal, "expected"))
+        assert (queued(slurm), marks(slurm)) == (before, [])
+    told = events(journal, "expected")[-1]
+    assert told["waiting"] == 2
+    # Jobs of other tests have taught it that this user's jobs run for a second, whatever their limits.
+    assert 0 < told["ordered_wait_s"] <= told["slurm_wait_s"]
