@@ -77,6 +77,8 @@ FILES = {
     "slurm.conf": "NodeName=n[1-32] CPUs=8 RealMemory=32000 Gres=gpu:2\nPartitionName=main Nodes=n[1-32]\n",
     "gres.conf": "NodeName=n[1-32] Name=gpu Type=a100 Count=2\n",
     "jobs.csv": "JobIDRaw,Submit,Elapsed,TimelimitRaw,NNodes,NTasks,ReqMem,State\n1,0,600,20,1,4,1G,COMPLETED\n",
+    "nodes.csv": "sn,cpu_milli,memory_mib,gpu,model\na,64000,262144,4,T4\nb,64000,262144,4,\n",
+    "pods.csv": "cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n4000,1,1,700,\n4000,1,1,300,T4\n4000,1,2,1000,\n",
     "grid.toml": 'time_limit = 1.0\n[[instances]]\nfiles = ["@tiny"]\n[[solvers]]\nname = "greedy"\n',
 }
 

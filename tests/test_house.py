@@ -35,7 +35,7 @@ LAYERS = (
     ("values",),
     ("plugins",),
     ("kernels",),
-    ("cluster",),
+    ("cluster", "gpu_sharing"),
     ("traces",),
     ("problems",),
     ("solving",),

@@ -29,6 +29,7 @@ COMMANDS = {
     "reproduce": "Do a table or figure of a paper again.",
     "calibrate": "Fit an execution model to measurements.",
     "what-if": "Compare allocators and schedulers on a site's own files.",
+    "place-pods": "Place pods that ask for fractions of GPUs.",
     "live": "Choose nodes of jobs on a cluster that runs.",
     "serve": "Answer instances over HTTP on this machine.",
     "report": "Make one page of results.",

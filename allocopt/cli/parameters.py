@@ -49,6 +49,7 @@ def _own(run: Callable[..., object]) -> dict[str, Parameter]:
 _REGISTRIES = {
     "solvers": ("allocopt.solving.protocol", "solver_names"),
     "policies": ("allocopt.simulator.scheduler", "policy_names"),
+    "pod policies": ("allocopt.gpu_sharing.placing", "pod_policy_names"),
     "groupings": ("allocopt.simulator.groups", "grouping_names"),
     "artifacts": ("allocopt.reproduction", "reproduction_names"),
 }

@@ -4,14 +4,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from cmaes import SepCMA
 
 from allocopt.arrays import FloatArray
 from allocopt.cluster.cluster import Cluster
-from allocopt.errors import UsageError
 from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
@@ -20,8 +18,8 @@ from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, NetworkOrder
 from learned.priorities.goals import WAIT_S, Goal, Waits
 from learned.priorities.network import first_parameters, network_of, parameters_of
+from learned.rl.evolution import EvolutionLearner
 
-AVERAGED = 40  # latest generations that the numbers are averaged over, about
 EASY = ListScheduler(FirstComeFirstServed(), Backfill.EASY)
 
 
@@ -104,56 +102,19 @@ def scheduler_of(order: QueueOrder) -> ListScheduler:
     return ListScheduler(order, Backfill.EASY)
 
 
-class PriorityLearner:
-    """Evolves a queue order by CMA-ES with a diagonal covariance.
-
-    Ros and Hansen, PPSN 2008, 10.1007/978-3-540-87700-4_30. An update (`learned.rl.workers.Learner`) is a generation.
-    """
+class PriorityLearner(EvolutionLearner):
+    """Evolves a queue order; a case is a block of jobs of one of the sites."""
 
     def __init__(self, sites: Sequence[Site], evolution: Evolution, family: Family, seed: int) -> None:
         self._sites, self._evolution, self._family = sites, evolution, family
-        self._rng = np.random.default_rng(seed)
-        first = family.first(self._rng)
-        self._strategy = SepCMA(first, evolution.sigma, seed=0, population_size=evolution.population)
-        self._generations = 0
-        self._average = first.copy()
+        rng = np.random.default_rng(seed)
+        super().__init__(family.first(rng), evolution.population, evolution.sigma, rng)
 
-    @property
-    def parameters(self) -> FloatArray:
-        """The numbers of the mean of the candidates, averaged over the last generations: each sees other blocks."""
-        return self._average.copy()
-
-    def update(self, share: float) -> dict[str, float]:
-        """Let a generation schedule new blocks, and learn which of its candidates did best."""
-        evolution, strategy = self._evolution, self._strategy
-        strategy.reseed_rng(int(self._rng.integers(2**32)))
-        candidates = [strategy.ask() for _ in range(evolution.population)]
-        blocks = [self.drawn(self._generations * evolution.blocks + at) for at in range(evolution.blocks)]
-        losses = self.losses(list(map(self._family.order, candidates)), blocks).mean(axis=1)
-        if not np.isfinite(losses).all():
-            raise UsageError("the training diverged: a loss is not a finite number")
-        strategy.tell(list(zip(candidates, losses.tolist(), strict=True)))
-        self._generations += 1
-        self._average += (strategy.mean - self._average) * max(1 / self._generations, 1 / AVERAGED)
-        samples = float(self._generations * evolution.population)
-        return {"samples": samples, "mean_return": -float(losses.mean()), "best_return": -float(losses.min())}
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all that changes."""
-        strategy = self._strategy.__getstate__()
-        return {
-            # Checkpoints hold Python's numbers, not numpy's.
-            "strategy": {name: one.item() if isinstance(one, np.generic) else one for name, one in strategy.items()},
-            "rng": self._rng.bit_generator.state,
-            "generations": self._generations,
-            "average": self._average.copy(),
-        }
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
-        self._strategy.__setstate__(snapshot["strategy"])
-        self._rng.bit_generator.state = snapshot["rng"]
-        self._generations, self._average = snapshot["generations"], snapshot["average"]
+    def losses(self, candidates: Sequence[FloatArray]) -> FloatArray:
+        """Return the losses of the orders of candidates on new blocks."""
+        n_blocks = self._evolution.blocks
+        blocks = [self.drawn(self._generations * n_blocks + at) for at in range(n_blocks)]
+        return self.losses_on(list(map(self._family.order, candidates)), blocks)
 
     def drawn(self, number: int) -> Site:
         """Draw a block of the trace whose turn it is."""
@@ -163,7 +124,7 @@ class PriorityLearner:
         block = varied_run_times(site.workload.stretch(first, jobs), self._rng, self._evolution.jitter)
         return Site(block, site.machine)
 
-    def losses(self, orders: Sequence[QueueOrder], blocks: Sequence[Site]) -> FloatArray:
+    def losses_on(self, orders: Sequence[QueueOrder], blocks: Sequence[Site]) -> FloatArray:
         """Return the loss of each order on each block, shape ``(orders, blocks)``."""
         # EASY first, which also compiles what is called.
         easy = [_waits(EASY, block) for block in blocks]

@@ -10,6 +10,8 @@ from support.windows import paper_window
 from support.workloads import busy_days
 
 from allocopt.errors import BadFileError, UsageError
+from allocopt.gpu_sharing.placing import place_pods, pod_policy
+from allocopt.gpu_sharing.pods import read_gpu_nodes, read_pods
 from allocopt.simulator.locality import Policy
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.scheduler import get_policy
@@ -46,7 +48,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ),
     ("multifactor", {"generations": 3, "population": 4, "blocks": 2, "block_jobs": 200}),
     ("lns-prices", {"updates": 6, "windows": 4, "large_windows": 1, "label_steps": 50}),
+    ("evolved-score", {"generations": 3, "population": 4, "cases": 2, "case_nodes": 2}),
 ]
+NODES = "sn,cpu_milli,memory_mib,gpu,model\na,16000,65536,2,T4\nb,16000,65536,2,\nc,16000,65536,4,\n"
+PODS = "cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n2000,1,1,700,\n2000,1,1,300,T4\n1000,1,2,1000,\n"
 
 
 @pytest.mark.slow
@@ -54,6 +59,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 def test_a_training_that_is_cut_off_ends_with_the_same_weights_and_these_act(
     name: str, options: dict[str, Any], trace: Path, tmp_path: Path
 ) -> None:
+    if name == "evolved-score":
+        (tmp_path / "nodes.csv").write_text(NODES)
+        (tmp_path / "pods.csv").write_text(PODS)
+        options = {**options, "nodes": str(tmp_path / "nodes.csv"), "pods": str(tmp_path / "pods.csv")}
     training = of_a_trace(name, options, trace)
     *_, last = training.train(TrainingRequest(tmp_path / "whole", 3, None, False, "test"))
     resumes = False
@@ -85,6 +94,9 @@ def act(name: str, path: str, options: dict[str, Any]) -> None:
     elif name == "multifactor":
         _, card = read_weights(Path(path))
         assert "PriorityType=priority/multifactor" in card.settings["slurm_conf"]
+    elif name == "evolved-score":
+        nodes, pods = read_gpu_nodes(options["nodes"]), read_pods(options["pods"])
+        assert place_pods(nodes, pods, pods, pod_policy(name, {"weights": path})).placed.all()
     elif options.get("network") == "published":
         with pytest.raises(BadFileError, match="only compact ones act without torch"):
             get_policy(name, {"weights": path})
@@ -99,6 +111,7 @@ FILES: dict[str, Callable[[str], object]] = {
     "dras-ppo": lambda path: get_policy("dras-ppo", {"weights": path}),
     "cush": lambda path: get_policy("cush", {"weights": path}),
     "evolved-priority": lambda path: get_policy("evolved-priority", {"weights": path}),
+    "evolved-score": lambda path: pod_policy("evolved-score", {"weights": path}),
     "irmasim": irmasim.Agent.load,
     "nsa": lambda path: Nsa(path).loaded(),
     "lns-prices": lambda path: LnsPrices(weights=path).loaded(),
@@ -107,6 +120,7 @@ SHIPPED = {
     "dras-ppo": "dras-ppo-theta",
     "cush": "cush-sierra",
     "evolved-priority": "evolved-priority-balanced",
+    "evolved-score": "evolved-score-openb",
     "nsa": "nsa-fcn-1",
     "lns-prices": "lns-prices",
 }
@@ -129,8 +143,8 @@ def test_a_file_of_another_training_or_shape_is_refused(name: str, tmp_path: Pat
     write_weights(path, weights, Card(**other))
     with pytest.raises(BadFileError, match=rf"w\.safetensors: holds weights of 'other', not of '{name}'"):
         load(str(path))
-    first = next(part for part in weights if part.endswith(("2.weight", "leaf_in", "network")))
-    for changed in ({first: weights[first][:1, :1]}, {}):
+    first = next(part for part in weights if part.endswith(("2.weight", "leaf_in", "network", "weights")))
+    for changed in ({first: weights[first][(slice(1),) * weights[first].ndim]}, {}):
         write_weights(path, {part: array for part, array in weights.items() if part != first} | changed, card)
         with pytest.raises(BadFileError, match=r"w\.safetensors: .*(missing|has (shape|no|1 outputs))"):
             load(str(path))
@@ -138,7 +152,7 @@ def test_a_file_of_another_training_or_shape_is_refused(name: str, tmp_path: Pat
 
 def of_a_trace(name: str, options: dict[str, Any], trace: Path | str) -> Any:
     return get_training(
-        name, {"trace": str(trace), **options} if name.startswith(("d", "evolved", "multi")) else options
+        name, {"trace": str(trace), **options} if name.startswith(("d", "evolved-p", "multi")) else options
     )
 
 
@@ -221,6 +235,11 @@ REFUSED_OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"features": "wait,size"}, "must be different ones of limit, share, predicted"),
         ({"features": "wait,wait"}, "must be different ones"),
         ({"features": "wait"}, "at least two"),
+    ],
+    "evolved-score": [
+        ({}, "needs nodes and pods"),
+        ({"nodes": "n.csv", "pods": "p.csv", "population": 3}, "population is 3, must be at least 4"),
+        ({"nodes": "n.csv", "pods": "p.csv", "asked": 0.0}, "asked is 0.0, must be at least 0.1"),
     ],
     "multifactor": [({"trace": ""}, "needs a trace"), ({"max_age_days": 0.5}, "must be at least 1")],
     "lns-prices": [({option: 0}, "at least 1") for option in ("updates", "windows", "label_steps")],

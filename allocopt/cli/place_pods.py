@@ -1,0 +1,86 @@
+"""``allocopt place-pods``: pods that ask for fractions of GPUs on the nodes of a cluster, under several policies."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from allocopt.cli.options import LARGEST, Json, file_argument, listed_words
+from allocopt.cli.parameters import names_of
+
+HEADER = ("policy", "GPUs allocated %", "beside the first", "pods placed %", "s")
+DIGITS = (None, 2, None, 1, 2)
+
+
+def command(
+    nodes: Annotated[Path, file_argument("Table of nodes: sn, cpu_milli, memory_mib, gpu, model.")],
+    pods: Annotated[Path, file_argument("Table of pods: cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec.")],
+    policies: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Policies, the first is compared with. Default: fgd and all others.",
+                     autocompletion=names_of("pod policies")),
+    ] = None,
+    asked: Annotated[
+        float, typer.Option(min=0.01, max=1000.0, metavar="X", help="GPUs that pods ask for, over those there are.")
+    ] = 1.3,
+    orders: Annotated[int, typer.Option(min=1, max=LARGEST, metavar="N", help="Random orders of arrival.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the orders.")] = 0,
+    weights: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Weights of evolved-score; if not given, the shipped ones.")
+    ] = None,
+    ceiling: Annotated[
+        bool, typer.Option("--ceiling", help="Also print what no policy can exceed, by packings of nodes.")
+    ] = False,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Place pods that share GPUs, one after the other, and print the share of the GPUs that each policy allocates.
+
+    Pods arrive in random order, and stay, until they have asked for so many GPUs; one without room is turned away.
+    """
+    import json
+
+    import numpy as np
+
+    from allocopt.gpu_sharing.ceiling import most_allocated
+    from allocopt.gpu_sharing.placing import place_pods, pod_policy, pod_policy_names
+    from allocopt.gpu_sharing.pods import WHOLE, read_gpu_nodes, read_pods
+    from allocopt.report.words import Cell, aligned_table
+    from allocopt.traces.variants import Interval
+
+    names = list(listed_words(policies)) or sorted(pod_policy_names(), key=lambda name: (name != "fgd", name))
+    given = {} if weights is None else {"weights": weights}
+    chosen = {name: pod_policy(name, given if name == "evolved-score" else None) for name in names}
+    machine, usual = read_gpu_nodes(nodes), read_pods(pods)
+    gpus = sum(node.gpus for node in machine)
+    rngs = [np.random.default_rng((seed, at)) for at in range(orders)]
+    arrivals = [usual.arrivals(asked * WHOLE * gpus, rng) for rng in rngs]
+    rows: list[dict[str, object]] = []
+    cells: list[list[Cell]] = []
+    first = np.zeros(orders)
+    for name, policy in chosen.items():
+        started = time.perf_counter()
+        placed = [place_pods(machine, usual, one, policy) for one in arrivals]
+        seconds = (time.perf_counter() - started) / orders
+        allocated = np.array([100 * one.share for one in placed])
+        if not rows:
+            first = allocated
+        beside = Interval.of(allocated - first) if orders > 1 else None
+        found = 100 * float(np.mean([one.placed.mean() for one in placed]))
+        rows.append({
+            "policy": name, "allocated_percent": allocated.tolist(), "placed_percent": found, "seconds": seconds,
+            "beside_first": None if beside is None else beside._asdict(),
+        })  # fmt: skip
+        words = (
+            "" if beside is None or len(rows) == 1 else f"{beside.mean:+.2f} ({beside.low:+.2f} .. {beside.high:+.2f})"
+        )
+        cells.append([name, float(allocated.mean()), words, found, seconds])
+    if ceiling:
+        bounds = np.array([100 * most_allocated(machine, one) for one in arrivals])
+        rows.append({"policy": "ceiling", "allocated_percent": bounds.tolist()})
+        cells.append(["ceiling", float(bounds.mean()), None, None, None])
+    if as_json:
+        print(json.dumps({"nodes": len(machine), "gpus": gpus, "rows": rows}))
+        return
+    print(f"{len(machine):,} nodes with {gpus:,} GPUs, {orders} orders of about {len(arrivals[0]):,} pods\n")
+    print(aligned_table(HEADER, cells, DIGITS))

@@ -1,0 +1,296 @@
+"""Pods are placed one after the other on the node with the highest score; each kind of state scores nodes its own way.
+
+A score of a node for a request holds until another pod is placed on the node.
+"""
+
+import math
+
+import numpy as np
+from numba import int64, void
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.gpu_sharing.pods import WHOLE
+from allocopt.gpu_sharing.state import BEST_FIT, FGD, WEIGHTED, BestFit, Fgd, SharedGpus, Weighted
+from allocopt.kernels.compiled import helper, inlined, kernel, question
+
+NOWHERE = -1
+MOST_CPU, MOST_GPU = 128_000, 8_000  # thousandths of the largest node, by which best fit divides
+
+ROUNDING = 1e-9  # added before a score is rounded down, so that sums which should be whole count as whole
+
+ScoredNodes = Fgd | BestFit | Weighted
+
+
+@question
+def look_at_node(state: ScoredNodes, request: int, node: int) -> None:
+    """Score a node that has room for a request, and choose the GPUs that it would get there."""
+
+
+@inlined
+def _accepts(gpus: SharedGpus, request: int, node: int) -> bool:
+    """Whether a request may run on the GPUs of a node, by their model."""
+    models = gpus.requests[request].models
+    return bool(models == 0 or models & gpus.nodes[node].model != 0)
+
+
+@inlined
+def _usable_gpus(gpus: SharedGpus, request: int, node: int) -> int:
+    """Return how many GPUs of a node have as much free as a request asks of each."""
+    usable, asked = 0, gpus.requests[request].gpu_milli
+    for gpu in range(gpus.nodes[node].n_gpus):
+        usable += gpus.free[node, gpu] >= asked
+    return usable
+
+
+@helper()
+def has_room(gpus: SharedGpus, request: int, node: int) -> bool:
+    """Whether a node has room for a request."""
+    one, there = gpus.requests[request], gpus.nodes[node]
+    if one.cpu > there.cpu or one.memory > there.memory:
+        return False
+    return bool(one.n_gpus == 0 or (_accepts(gpus, request, node) and _usable_gpus(gpus, request, node) >= one.n_gpus))
+
+
+@helper()
+def free_gpu_milli(gpus: SharedGpus, node: int) -> int:
+    """Return what is free on all GPUs of a node, in thousandths."""
+    free = 0
+    for gpu in range(gpus.nodes[node].n_gpus):
+        free += gpus.free[node, gpu]
+    return free
+
+
+@inlined
+def _share_within(gpus: SharedGpus, first: int, end: int, cpu: int) -> float:
+    """Return the share of typical pods of a demand that ask for no more cores."""
+    begin, last = first, end
+    while first < last:
+        middle = (first + last) // 2
+        if gpus.cpu[middle] <= cpu:
+            first = middle + 1
+        else:
+            last = middle
+    return gpus.shares[first - 1] if first > begin else 0.0
+
+
+@helper()
+def fragments(gpus: SharedGpus, node: int) -> float:
+    """Return what typical pods cannot use of the free GPUs of a node, in thousandths, averaged by their shares.
+
+    A pod that has no room there can use nothing, memory apart; another one all but the GPUs with less free than it
+    asks for. A pod without GPUs uses nothing of them. Weng et al. (ATC 2023), section 4.1, as their program has it.
+    """
+    found, free, cpu = 0.0, free_gpu_milli(gpus, node), gpus.nodes[node].cpu
+    if free == 0:
+        return 0.0
+    for at in range(gpus.demands.size):
+        demand = gpus.demands[at]
+        all_share, share = gpus.shares[demand.end - 1], _share_within(gpus, demand.first, demand.end, cpu)
+        usable, small = 0, 0
+        if demand.n_gpus > 0 and (demand.models == 0 or demand.models & gpus.nodes[node].model != 0):
+            for gpu in range(gpus.nodes[node].n_gpus):
+                if gpus.free[node, gpu] >= demand.gpu_milli:
+                    usable += 1
+                else:
+                    small += gpus.free[node, gpu]
+        if usable < max(1, demand.n_gpus):
+            small = free
+        found += share * small + (all_share - share) * free
+    return found
+
+
+@inlined
+def is_small(gpus: SharedGpus, request: int) -> bool:
+    """Whether a request asks for less than one GPU."""
+    one = gpus.requests[request]
+    return bool(one.n_gpus == 1 and one.gpu_milli < WHOLE)
+
+
+@helper()
+def first_usable(gpus: SharedGpus, request: int, node: int) -> int:
+    """Return the first GPUs of a node that a request can get, as bits."""
+    bits, missing, asked = 0, gpus.requests[request].n_gpus, gpus.requests[request].gpu_milli
+    for gpu in range(gpus.nodes[node].n_gpus):
+        if missing > 0 and gpus.free[node, gpu] >= asked:
+            bits |= 1 << gpu
+            missing -= 1
+    return bits
+
+
+@helper()
+def hold_on_node(gpus: SharedGpus, request: int, node: int, bits: int, sign: int) -> None:
+    """Take what a request asks for from a node and these GPUs (sign 1), or give it back (sign -1)."""
+    one, there = gpus.requests[request], gpus.nodes[node]
+    there.cpu -= sign * one.cpu
+    there.memory -= sign * one.memory
+    for gpu in range(there.n_gpus):
+        if (bits >> gpu) & 1:
+            gpus.free[node, gpu] -= sign * one.gpu_milli
+
+
+@inlined
+def _is_tried(gpus: SharedGpus, request: int, node: int, gpu: int) -> bool:
+    """Whether a small request may get a GPU; of GPUs with equal amounts free only the first one is tried."""
+    free = gpus.free[node, gpu]
+    if free < gpus.requests[request].gpu_milli:
+        return False
+    for other in range(gpu):
+        if gpus.free[node, other] == free:
+            return False
+    return True
+
+
+@look_at_node.answer(Fgd)
+@helper()
+def _look_by_fragments(state: Fgd, request: int, node: int) -> None:
+    """Score a node by the fragments that the pod removes, rounded to whole numbers as the schedulers of Kubernetes do.
+
+    Of equal scores on a node the first GPU counts.
+    """
+    gpus = state.gpus
+    before = gpus.nodes[node].fragments
+    gpus.scores[request, node] = -1.0
+    for gpu in range(gpus.nodes[node].n_gpus if is_small(gpus, request) else 1):
+        bits = 1 << gpu
+        if not is_small(gpus, request):
+            bits = first_usable(gpus, request, node)
+        elif not _is_tried(gpus, request, node, gpu):
+            continue
+        hold_on_node(gpus, request, node, bits, 1)
+        removed = (before - fragments(gpus, node)) / WHOLE
+        hold_on_node(gpus, request, node, bits, -1)
+        score = math.floor(100.0 / (1.0 + math.exp(-removed)) + ROUNDING)
+        if score > gpus.scores[request, node]:
+            gpus.scores[request, node], gpus.chosen[request, node] = score, bits
+
+
+@inlined
+def _tightest_usable(gpus: SharedGpus, request: int, node: int) -> int:
+    """Return the GPUs that a request gets by best fit: a small one the GPU with the least free, as bits."""
+    if not is_small(gpus, request):
+        return int(first_usable(gpus, request, node))
+    best = NOWHERE
+    for gpu in range(gpus.nodes[node].n_gpus):
+        if _is_tried(gpus, request, node, gpu) and (best == NOWHERE or gpus.free[node, gpu] < gpus.free[node, best]):
+            best = gpu
+    return 1 << best
+
+
+@look_at_node.answer(BestFit)
+@helper()
+def _look_by_rest(state: BestFit, request: int, node: int) -> None:
+    """Score a node by what is left of its cores and GPUs, rounded to whole numbers."""
+    gpus = state.gpus
+    one, there = gpus.requests[request], gpus.nodes[node]
+    left_gpu = free_gpu_milli(gpus, node) - one.n_gpus * one.gpu_milli
+    left = (there.cpu - one.cpu) / MOST_CPU * 0.5 + left_gpu / MOST_GPU * 0.5
+    gpus.scores[request, node] = math.floor((1.0 - left) * 100.0 + ROUNDING)
+    gpus.chosen[request, node] = _tightest_usable(gpus, request, node)
+
+
+@inlined
+def _idle_gpus(gpus: SharedGpus, node: int) -> int:
+    idle = 0
+    for gpu in range(gpus.nodes[node].n_gpus):
+        idle += gpus.free[node, gpu] == WHOLE
+    return idle
+
+
+@helper()
+def wanted_model(gpus: SharedGpus, node: int) -> float:
+    """Return the share of typical pods that ask for the model of a node's GPUs by name."""
+    share = 0.0
+    for at in range(gpus.demands.size):
+        if gpus.demands[at].models & gpus.nodes[node].model != 0:
+            share += gpus.shares[gpus.demands[at].end - 1]
+    return share
+
+
+@helper()
+def weighted_terms(
+    gpus: SharedGpus, weights: FloatArray, request: int, node: int, bits: int, before: float, free_before: int
+) -> float:
+    """Return the sum of `TERMS` with weights, of a pod on GPUs of a node that hold it already."""
+    there, gpu, left = gpus.nodes[node], 0, 0
+    free, after = free_gpu_milli(gpus, node), fragments(gpus, node)
+    score = weights[0] * (before - after) / WHOLE
+    if free_before > 0:
+        score += weights[1] * before / free_before
+    if free > 0:
+        score += weights[2] * after / free
+    if is_small(gpus, request):
+        while not (bits >> gpu) & 1:
+            gpu += 1
+        left = gpus.free[node, gpu]
+        score += weights[3] * left / WHOLE + weights[4] * (left == 0)
+        score += weights[5] * (left + gpus.requests[request].gpu_milli == WHOLE)
+    score += weights[6] * _idle_gpus(gpus, node) / 8.0 + weights[7] * free / (8.0 * WHOLE)
+    if there.n_gpus > 0:
+        cores = there.cpu / max(free, 1)
+        score += weights[8] * cores / (cores + 8.0)
+    if there.all_cpu > 0:
+        score += weights[9] * there.cpu / there.all_cpu
+    if there.all_memory > 0:
+        score += weights[10] * there.memory / there.all_memory
+    return float(score + weights[11] * wanted_model(gpus, node))
+
+
+@look_at_node.answer(Weighted)
+@helper()
+def _look_by_terms(state: Weighted, request: int, node: int) -> None:
+    """Score a node by the sum of `TERMS` with weights."""
+    gpus = state.gpus
+    before, free = gpus.nodes[node].fragments, free_gpu_milli(gpus, node)
+    gpus.scores[request, node] = -np.inf
+    for gpu in range(gpus.nodes[node].n_gpus if is_small(gpus, request) else 1):
+        bits = 1 << gpu
+        if not is_small(gpus, request):
+            bits = first_usable(gpus, request, node)
+        elif not _is_tried(gpus, request, node, gpu):
+            continue
+        hold_on_node(gpus, request, node, bits, 1)
+        score = weighted_terms(gpus, state.weights, request, node, bits, before, free)
+        hold_on_node(gpus, request, node, bits, -1)
+        if score > gpus.scores[request, node]:
+            gpus.scores[request, node], gpus.chosen[request, node] = score, bits
+
+
+@inlined
+def _place_all(state: ScoredNodes, arrivals: IntArray, nodes: IntArray, chosen: IntArray) -> None:
+    gpus = state.gpus
+    for node in range(gpus.nodes.size):
+        gpus.nodes[node].fragments = fragments(gpus, node)
+    for at in range(arrivals.size):
+        request, best, best_node = arrivals[at], -np.inf, NOWHERE
+        for node in range(gpus.nodes.size):
+            if gpus.n_placed[request, node] != gpus.nodes[node].n_placed:
+                gpus.n_placed[request, node] = gpus.nodes[node].n_placed
+                gpus.scores[request, node] = -np.inf
+                if has_room(gpus, request, node):
+                    look_at_node(state, request, node)
+            if gpus.scores[request, node] > best:
+                best, best_node = gpus.scores[request, node], node
+        nodes[at] = best_node
+        if best_node != NOWHERE:
+            chosen[at] = gpus.chosen[request, best_node]
+            hold_on_node(gpus, request, best_node, chosen[at], 1)
+            gpus.nodes[best_node].n_placed += 1
+            gpus.nodes[best_node].fragments = fragments(gpus, best_node)
+
+
+@kernel(void(FGD, int64[::1], int64[::1], int64[::1]))
+def place_by_fragments(state: Fgd, arrivals: IntArray, nodes: IntArray, chosen: IntArray) -> None:
+    """Place pods, given by their requests, by the gradient of fragmentation; ``NOWHERE`` where there is no room."""
+    _place_all(state, arrivals, nodes, chosen)
+
+
+@kernel(void(BEST_FIT, int64[::1], int64[::1], int64[::1]))
+def place_by_rest(state: BestFit, arrivals: IntArray, nodes: IntArray, chosen: IntArray) -> None:
+    """Place pods, given by their requests, by best fit; ``NOWHERE`` where there is no room."""
+    _place_all(state, arrivals, nodes, chosen)
+
+
+@kernel(void(WEIGHTED, int64[::1], int64[::1], int64[::1]))
+def place_by_terms(state: Weighted, arrivals: IntArray, nodes: IntArray, chosen: IntArray) -> None:
+    """Place pods, given by their requests, by weighted terms; ``NOWHERE`` where there is no room."""
+    _place_all(state, arrivals, nodes, chosen)

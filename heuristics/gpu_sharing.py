@@ -1,0 +1,41 @@
+"""Policies for pods that share GPUs by rules: fragmentation gradient descent, and best fit."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from allocopt.arrays import IntArray
+from allocopt.gpu_sharing.kernels import place_by_fragments, place_by_rest
+from allocopt.gpu_sharing.state import BestFit, Fgd, SharedGpus
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentationGradient:
+    """On the node whose free GPUs become least fragmented: FGD of Weng et al. (USENIX ATC 2023)."""
+
+    name: ClassVar[str] = "fgd"
+
+    @property
+    def kernel(self) -> Callable[[Any, IntArray, IntArray, IntArray], None]:
+        """Kernel that places pods; see `allocopt.gpu_sharing.placing.PodPolicy`."""
+        return place_by_fragments
+
+    def state(self, gpus: SharedGpus) -> Fgd:
+        """Return the state that it takes."""
+        return Fgd(gpus)
+
+
+@dataclass(frozen=True, slots=True)
+class LeastRest:
+    """On the node on which the least cores and GPUs are left."""
+
+    name: ClassVar[str] = "best-fit"
+
+    @property
+    def kernel(self) -> Callable[[Any, IntArray, IntArray, IntArray], None]:
+        """Kernel that places pods; see `allocopt.gpu_sharing.placing.PodPolicy`."""
+        return place_by_rest
+
+    def state(self, gpus: SharedGpus) -> BestFit:
+        """Return the state that it takes."""
+        return BestFit(gpus)

@@ -1,0 +1,1 @@
+"""Scores of nodes that are evolved for pods which share GPUs."""

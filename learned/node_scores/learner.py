@@ -1,0 +1,91 @@
+"""An evolution strategy that finds the weights of a score of nodes: its candidates place pods that share GPUs."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from allocopt.arrays import FloatArray
+from allocopt.gpu_sharing.placing import PodPolicy, place_pods
+from allocopt.gpu_sharing.pods import WHOLE, GpuNode, PodList
+from allocopt.gpu_sharing.state import TERMS
+from heuristics.gpu_sharing import FragmentationGradient
+from learned.node_scores.policy import NodeScore
+from learned.rl.evolution import EvolutionLearner
+
+
+class Case(NamedTuple):
+    """Nodes, pods of a usual time, and the pods that arrive."""
+
+    nodes: Sequence[GpuNode]
+    pods: PodList
+    arrivals: PodList
+
+    def allocated(self, policy: PodPolicy) -> float:
+        """Return the percentage of the GPUs that is allocated in the end."""
+        return 100.0 * place_pods(self.nodes, self.pods, self.arrivals, policy).share
+
+
+@dataclass(frozen=True, slots=True)
+class Placements:
+    """What a generation places.
+
+    Parameters
+    ----------
+    cases
+        Cases of a generation; the lists of pods take turns.
+    n_nodes
+        Nodes drawn for each case, at most all.
+    asked
+        GPUs that pods ask for, over those that there are.
+    threads
+        Placements at a time.
+    """
+
+    cases: int
+    n_nodes: int
+    asked: float
+    threads: int
+
+
+class NodeScoreLearner(EvolutionLearner):
+    """Evolves the weights of a score; a case is a list of pods in random order on some of the nodes.
+
+    The loss is the percentage of the GPUs that is not allocated, less that of fragmentation gradient descent.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[GpuNode],
+        pods: Sequence[PodList],
+        placements: Placements,
+        population: int,
+        sigma: float,
+        seed: int,
+    ) -> None:
+        self._nodes, self._pods, self._placements = nodes, pods, placements
+        # Evolution begins at fragmentation gradient descent.
+        first = np.array([float(name == "fragments_removed") for name in TERMS])
+        super().__init__(first, population, sigma, np.random.default_rng(seed))
+
+    def losses(self, candidates: Sequence[FloatArray]) -> FloatArray:
+        """Return the losses of candidates on new cases."""
+        count = self._placements.cases
+        cases = [self._drawn(self._generations * count + at) for at in range(count)]
+        gradient = np.array([case.allocated(FragmentationGradient()) for case in cases])
+        cases[0].allocated(NodeScore(candidates[0]))  # compiles what is called
+        pairs = [(case, NodeScore(weights)) for weights in candidates for case in cases]
+        # Kernels let other threads run meanwhile.
+        with ThreadPoolExecutor(self._placements.threads) as pool:
+            found = list(pool.map(lambda pair: pair[0].allocated(pair[1]), pairs))
+        losses: FloatArray = gradient - np.array(found).reshape(len(candidates), count)
+        return losses
+
+    def _drawn(self, number: int) -> Case:
+        rng, pods = self._rng, self._pods[number % len(self._pods)]
+        some = rng.permutation(len(self._nodes))[: self._placements.n_nodes]
+        nodes = [self._nodes[at] for at in some.tolist()]
+        gpu_milli = self._placements.asked * WHOLE * sum(node.gpus for node in nodes)
+        return Case(nodes, pods, pods.arrivals(gpu_milli, rng))

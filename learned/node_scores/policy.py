@@ -1,0 +1,67 @@
+"""Pod policy ``evolved-score``: a sum of a few terms of a node, whose weights were evolved."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from allocopt.arrays import Float32Array, FloatArray, IntArray
+from allocopt.gpu_sharing.kernels import place_by_terms
+from allocopt.gpu_sharing.state import TERMS, SharedGpus, Weighted
+from learned.weights import Card, check_shapes, find_weights, load_weights
+
+NAME = "evolved-score"
+
+
+def _numbers(weights: dict[str, Float32Array], card: Card) -> FloatArray:
+    check_shapes({"weights": (len(TERMS),)}, weights)
+    return weights["weights"].astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeScore:
+    """On the node with the highest sum of `allocopt.gpu_sharing.state.TERMS` with weights, shape ``(terms,)``."""
+
+    name: ClassVar[str] = NAME
+
+    terms: FloatArray
+
+    @property
+    def kernel(self) -> Callable[[Any, IntArray, IntArray, IntArray], None]:
+        """Kernel that places pods; see `allocopt.gpu_sharing.placing.PodPolicy`."""
+        return place_by_terms
+
+    def state(self, gpus: SharedGpus) -> Weighted:
+        """Return the state that it takes."""
+        return Weighted(gpus, self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class EvolvedScore:
+    """On the node with the highest evolved score.
+
+    Raises `UsageError` if there are no such weights, and `BadFileError` if they cannot be read.
+
+    Parameters
+    ----------
+    weights
+        Weights that come with the package: ``openb``; or a file that ``allocopt train evolved-score`` wrote.
+    """
+
+    name: ClassVar[str] = NAME
+
+    weights: str = "openb"
+    score: NodeScore = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "score", NodeScore(load_weights(find_weights(NAME, self.weights), NAME, _numbers)))
+
+    @property
+    def kernel(self) -> Callable[[Any, IntArray, IntArray, IntArray], None]:
+        """Kernel that places pods; see `allocopt.gpu_sharing.placing.PodPolicy`."""
+        return self.score.kernel
+
+    def state(self, gpus: SharedGpus) -> Weighted:
+        """Return the state that it takes."""
+        return self.score.state(gpus)
