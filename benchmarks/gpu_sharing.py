@@ -36,7 +36,7 @@ def printed(path: Path) -> dict[tuple[str, str], float]:
 
 
 def main() -> None:
-    asked = page_parser(__doc__, "two lists of pods, two orders").parse_args()
+    asked = page_parser(__doc__, "two lists of pods, two orders", "the folder fgd").parse_args()
     folder, orders = asked.data / "fgd", 2 if asked.quick else ORDERS
     nodes, theirs = read_gpu_nodes(folder / "openb_node_list_gpu_node.csv.gz"), printed(folder / "allo.csv.gz")
     total = WHOLE * sum(node.gpus for node in nodes)
