@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from allocopt.arrays import IntArray
-from allocopt.gpu_sharing.kernels import place_by_fragments, place_by_rest
-from allocopt.gpu_sharing.state import BestFit, Fgd, SharedGpus
+from allocopt.gpu_sharing.kernels import place_by_best_fit, place_by_fgd
+from allocopt.gpu_sharing.state import BestFitState, FgdState, SharedGpus
 
 
 @dataclass(frozen=True, slots=True)
-class FragmentationGradient:
+class Fgd:
     """On the node whose free GPUs become least fragmented: FGD of Weng et al. (USENIX ATC 2023)."""
 
     name: ClassVar[str] = "fgd"
@@ -18,15 +18,15 @@ class FragmentationGradient:
     @property
     def kernel(self) -> Callable[[Any, IntArray, IntArray, IntArray], None]:
         """Kernel that places pods; see `allocopt.gpu_sharing.placing.PodPolicy`."""
-        return place_by_fragments
+        return place_by_fgd
 
-    def state(self, gpus: SharedGpus) -> Fgd:
+    def state(self, gpus: SharedGpus) -> FgdState:
         """Return the state that it takes."""
-        return Fgd(gpus)
+        return FgdState(gpus)
 
 
 @dataclass(frozen=True, slots=True)
-class LeastRest:
+class BestFit:
     """On the node on which the least cores and GPUs are left."""
 
     name: ClassVar[str] = "best-fit"
@@ -34,8 +34,8 @@ class LeastRest:
     @property
     def kernel(self) -> Callable[[Any, IntArray, IntArray, IntArray], None]:
         """Kernel that places pods; see `allocopt.gpu_sharing.placing.PodPolicy`."""
-        return place_by_rest
+        return place_by_best_fit
 
-    def state(self, gpus: SharedGpus) -> BestFit:
+    def state(self, gpus: SharedGpus) -> BestFitState:
         """Return the state that it takes."""
-        return BestFit(gpus)
+        return BestFitState(gpus)

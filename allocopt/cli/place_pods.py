@@ -9,7 +9,7 @@ import typer
 from allocopt.cli.options import LARGEST, Json, file_argument, listed_words
 from allocopt.cli.parameters import names_of
 
-HEADER = ("policy", "GPUs allocated %", "beside the first", "pods placed %", "s")
+HEADER = ("policy", "GPUs allocated %", "less the first (95 %)", "pods placed %", "s an order")
 DIGITS = (None, 2, None, 1, 2)
 
 
@@ -18,43 +18,53 @@ def command(
     pods: Annotated[Path, file_argument("Table of pods: cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec.")],
     policies: Annotated[
         str | None,
-        typer.Option(metavar="NAMES", help="Policies, the first is compared with. Default: fgd and all others.",
+        typer.Option(metavar="NAMES", help="Policies; the first is the baseline. Default: fgd and all others.",
                      autocompletion=names_of("pod policies")),
     ] = None,
     asked: Annotated[
-        float, typer.Option(min=0.01, max=1000.0, metavar="X", help="GPUs that pods ask for, over those there are.")
+        float, typer.Option(min=0.01, max=1000.0, metavar="X", help="GPUs asked for, as a multiple of those there.")
     ] = 1.3,
     orders: Annotated[int, typer.Option(min=1, max=LARGEST, metavar="N", help="Random orders of arrival.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the orders.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the random orders.")] = 0,
     weights: Annotated[
         str | None, typer.Option(metavar="FILE", help="Weights of evolved-score; if not given, the shipped ones.")
     ] = None,
     ceiling: Annotated[
-        bool, typer.Option("--ceiling", help="Also print what no policy can exceed, by packings of nodes.")
+        bool, typer.Option("--ceiling", help="Also print an upper bound that no policy can exceed.")
     ] = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Place pods that share GPUs, one after the other, and print the share of the GPUs that each policy allocates.
 
-    Pods arrive in random order, and stay, until they have asked for so many GPUs; one without room is turned away.
+    Pods arrive in random order and never leave. Arrivals stop before they ask for more than --asked times the GPUs. A
+    pod that finds no room is rejected.
     """
     import json
 
     import numpy as np
 
+    from allocopt.errors import UsageError
     from allocopt.gpu_sharing.ceiling import most_allocated
     from allocopt.gpu_sharing.placing import place_pods, pod_policy, pod_policy_names
     from allocopt.gpu_sharing.pods import WHOLE, read_gpu_nodes, read_pods
+    from allocopt.kernels.ready import make_ready
     from allocopt.report.words import Cell, aligned_table
     from allocopt.traces.variants import Interval
 
     names = list(listed_words(policies)) or sorted(pod_policy_names(), key=lambda name: (name != "fgd", name))
+    if weights is not None and "evolved-score" not in names:
+        raise UsageError("--weights is of evolved-score, which is not among the policies")
     given = {} if weights is None else {"weights": weights}
     chosen = {name: pod_policy(name, given if name == "evolved-score" else None) for name in names}
     machine, usual = read_gpu_nodes(nodes), read_pods(pods)
     gpus = sum(node.gpus for node in machine)
     rngs = [np.random.default_rng((seed, at)) for at in range(orders)]
     arrivals = [usual.arrivals(asked * WHOLE * gpus, rng) for rng in rngs]
+    if not all(map(len, arrivals)):
+        raise UsageError(
+            f"no pod arrives: none asks for at most {asked:g} times the {gpus} GPUs; give a larger --asked"
+        )
+    make_ready([policy.kernel for policy in chosen.values()])
     rows: list[dict[str, object]] = []
     cells: list[list[Cell]] = []
     first = np.zeros(orders)
@@ -65,7 +75,7 @@ def command(
         allocated = np.array([100 * one.share for one in placed])
         if not rows:
             first = allocated
-        beside = Interval.of(allocated - first) if orders > 1 else None
+        beside = Interval.of(allocated - first) if orders > 1 and rows else None
         found = 100 * float(np.mean([one.placed.mean() for one in placed]))
         rows.append({
             "policy": name, "allocated_percent": allocated.tolist(), "placed_percent": found, "seconds": seconds,
@@ -77,7 +87,10 @@ def command(
         cells.append([name, float(allocated.mean()), words, found, seconds])
     if ceiling:
         bounds = np.array([100 * most_allocated(machine, one) for one in arrivals])
-        rows.append({"policy": "ceiling", "allocated_percent": bounds.tolist()})
+        rows.append({
+            "policy": "ceiling", "allocated_percent": bounds.tolist(), "placed_percent": None, "seconds": None,
+            "beside_first": None,
+        })  # fmt: skip
         cells.append(["ceiling", float(bounds.mean()), None, None, None])
     if as_json:
         print(json.dumps({"nodes": len(machine), "gpus": gpus, "rows": rows}))

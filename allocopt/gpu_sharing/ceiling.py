@@ -4,8 +4,8 @@ The linear program of Gilmore and Gomory (1961) chooses how many nodes of each k
 pods of a request than arrive. Any prices of requests give a bound: what all pods cost at these prices, and for every
 node the best packing at what pods are worth beyond them. Column generation looks for the prices of the lowest bound.
 
-Packings are a little too good, never too bad: memory does not count, and the cores that a pod asks for are rounded down
-to halves.
+Packings are relaxed, so that the bound holds: memory does not count, and cores of pods and nodes are rounded down to
+halves.
 """
 
 from collections import Counter
@@ -16,6 +16,7 @@ import numpy as np
 from numba import float64, int64
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.errors import MissingPackageError
 from allocopt.gpu_sharing.pods import WHOLE, GpuNode, PodList
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.ready import make_ready
@@ -50,7 +51,8 @@ def _fill_gpus(
 ) -> None:  # fmt: skip
     """Find the most that pods on so many GPUs are worth within so many cores, and what the last of the GPUs hold.
 
-    That is a request for whole GPUs, or, from ``n`` on, the best pods on one GPU within ``how - n`` units of cores.
+    Where ``how < n`` that is the request ``how`` for whole GPUs; otherwise the best pods on one GPU that ask for at
+    most ``how - n`` units of cores.
     """
     n = cpu.size
     for gpus in range(1, best.shape[0]):
@@ -154,8 +156,10 @@ class _Master:
 
     def solve(self) -> tuple[float, FloatArray]:
         """Return the worth of the best choice of packings, and the prices of requests."""
-        from scipy.optimize import linprog
-
+        try:
+            from scipy.optimize import linprog
+        except ModuleNotFoundError:
+            raise MissingPackageError("the ceiling needs the package 'scipy', which is not installed") from None
         held = np.array(list(self._packings.values()), dtype=np.float64).T
         kinds = np.array([kind for kind, _ in self._packings])
         found: Any = linprog(

@@ -10,7 +10,7 @@ from numba import int64, void
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.gpu_sharing.pods import WHOLE
-from allocopt.gpu_sharing.state import BEST_FIT, FGD, WEIGHTED, BestFit, Fgd, SharedGpus, Weighted
+from allocopt.gpu_sharing.state import BEST_FIT, FGD, WEIGHTED, BestFitState, FgdState, SharedGpus, WeightedState
 from allocopt.kernels.compiled import helper, inlined, kernel, question
 
 NOWHERE = -1
@@ -18,11 +18,11 @@ MOST_CPU, MOST_GPU = 128_000, 8_000  # thousandths of the largest node, by which
 
 ROUNDING = 1e-9  # added before a score is rounded down, so that sums which should be whole count as whole
 
-ScoredNodes = Fgd | BestFit | Weighted
+PolicyState = FgdState | BestFitState | WeightedState
 
 
 @question
-def look_at_node(state: ScoredNodes, request: int, node: int) -> None:
+def score_node(state: PolicyState, request: int, node: int) -> None:
     """Score a node that has room for a request, and choose the GPUs that it would get there."""
 
 
@@ -140,9 +140,9 @@ def _is_tried(gpus: SharedGpus, request: int, node: int, gpu: int) -> bool:
     return True
 
 
-@look_at_node.answer(Fgd)
+@score_node.answer(FgdState)
 @helper()
-def _look_by_fragments(state: Fgd, request: int, node: int) -> None:
+def _score_by_fgd(state: FgdState, request: int, node: int) -> None:
     """Score a node by the fragments that the pod removes, rounded to whole numbers as the schedulers of Kubernetes do.
 
     Of equal scores on a node the first GPU counts.
@@ -176,9 +176,9 @@ def _tightest_usable(gpus: SharedGpus, request: int, node: int) -> int:
     return 1 << best
 
 
-@look_at_node.answer(BestFit)
+@score_node.answer(BestFitState)
 @helper()
-def _look_by_rest(state: BestFit, request: int, node: int) -> None:
+def _score_by_best_fit(state: BestFitState, request: int, node: int) -> None:
     """Score a node by what is left of its cores and GPUs, rounded to whole numbers."""
     gpus = state.gpus
     one, there = gpus.requests[request], gpus.nodes[node]
@@ -207,7 +207,7 @@ def wanted_model(gpus: SharedGpus, node: int) -> float:
 
 
 @helper()
-def weighted_terms(
+def weighted_sum(
     gpus: SharedGpus, weights: FloatArray, request: int, node: int, bits: int, before: float, free_before: int
 ) -> float:
     """Return the sum of `TERMS` with weights, of a pod on GPUs of a node that hold it already."""
@@ -226,6 +226,7 @@ def weighted_terms(
         score += weights[5] * (left + gpus.requests[request].gpu_milli == WHOLE)
     score += weights[6] * _idle_gpus(gpus, node) / 8.0 + weights[7] * free / (8.0 * WHOLE)
     if there.n_gpus > 0:
+        # Nearly 1 where cores are free, but nothing of a GPU.
         cores = there.cpu / max(free, 1)
         score += weights[8] * cores / (cores + 8.0)
     if there.all_cpu > 0:
@@ -235,9 +236,9 @@ def weighted_terms(
     return float(score + weights[11] * wanted_model(gpus, node))
 
 
-@look_at_node.answer(Weighted)
+@score_node.answer(WeightedState)
 @helper()
-def _look_by_terms(state: Weighted, request: int, node: int) -> None:
+def _score_by_weights(state: WeightedState, request: int, node: int) -> None:
     """Score a node by the sum of `TERMS` with weights."""
     gpus = state.gpus
     before, free = gpus.nodes[node].fragments, free_gpu_milli(gpus, node)
@@ -249,14 +250,14 @@ def _look_by_terms(state: Weighted, request: int, node: int) -> None:
         elif not _is_tried(gpus, request, node, gpu):
             continue
         hold_on_node(gpus, request, node, bits, 1)
-        score = weighted_terms(gpus, state.weights, request, node, bits, before, free)
+        score = weighted_sum(gpus, state.weights, request, node, bits, before, free)
         hold_on_node(gpus, request, node, bits, -1)
         if score > gpus.scores[request, node]:
             gpus.scores[request, node], gpus.chosen[request, node] = score, bits
 
 
 @inlined
-def _place_all(state: ScoredNodes, arrivals: IntArray, nodes: IntArray, chosen: IntArray) -> None:
+def _place_all(state: PolicyState, arrivals: IntArray, nodes: IntArray, chosen: IntArray) -> None:
     gpus = state.gpus
     for node in range(gpus.nodes.size):
         gpus.nodes[node].fragments = fragments(gpus, node)
@@ -267,7 +268,7 @@ def _place_all(state: ScoredNodes, arrivals: IntArray, nodes: IntArray, chosen: 
                 gpus.n_placed[request, node] = gpus.nodes[node].n_placed
                 gpus.scores[request, node] = -np.inf
                 if has_room(gpus, request, node):
-                    look_at_node(state, request, node)
+                    score_node(state, request, node)
             if gpus.scores[request, node] > best:
                 best, best_node = gpus.scores[request, node], node
         nodes[at] = best_node
@@ -279,18 +280,18 @@ def _place_all(state: ScoredNodes, arrivals: IntArray, nodes: IntArray, chosen: 
 
 
 @kernel(void(FGD, int64[::1], int64[::1], int64[::1]))
-def place_by_fragments(state: Fgd, arrivals: IntArray, nodes: IntArray, chosen: IntArray) -> None:
+def place_by_fgd(state: FgdState, arrivals: IntArray, nodes: IntArray, chosen: IntArray) -> None:
     """Place pods, given by their requests, by the gradient of fragmentation; ``NOWHERE`` where there is no room."""
     _place_all(state, arrivals, nodes, chosen)
 
 
 @kernel(void(BEST_FIT, int64[::1], int64[::1], int64[::1]))
-def place_by_rest(state: BestFit, arrivals: IntArray, nodes: IntArray, chosen: IntArray) -> None:
+def place_by_best_fit(state: BestFitState, arrivals: IntArray, nodes: IntArray, chosen: IntArray) -> None:
     """Place pods, given by their requests, by best fit; ``NOWHERE`` where there is no room."""
     _place_all(state, arrivals, nodes, chosen)
 
 
 @kernel(void(WEIGHTED, int64[::1], int64[::1], int64[::1]))
-def place_by_terms(state: Weighted, arrivals: IntArray, nodes: IntArray, chosen: IntArray) -> None:
+def place_by_weights(state: WeightedState, arrivals: IntArray, nodes: IntArray, chosen: IntArray) -> None:
     """Place pods, given by their requests, by weighted terms; ``NOWHERE`` where there is no room."""
     _place_all(state, arrivals, nodes, chosen)

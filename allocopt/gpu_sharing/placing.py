@@ -25,7 +25,10 @@ class PodPolicy(Protocol):
 
     @property
     def kernel(self) -> Callable[[Any, IntArray, IntArray, IntArray], None]:
-        """Kernel that writes the node of each pod, and its GPUs as bits; -1 and 0 where there is no room."""
+        """Kernel that takes the state, the request of each pod, and arrays for the node of each and its GPUs as bits.
+
+        It writes -1 and 0 where there is no room.
+        """
 
     def state(self, gpus: SharedGpus) -> Any:
         """Return the state that the kernel takes."""
@@ -83,8 +86,12 @@ def place_pods(
     policy
         What scores nodes.
     typical_share
-        Share of all pods that the most frequent requests make up by which fragments are counted, above 0.
+        Count fragments by the most frequent requests that together make up this share of all pods, above 0 to 1.
     """
+    if arrivals.requests != pods.requests:
+        raise UsageError("the pods that arrive must be drawn from the pods: PodList.arrivals")
+    if not 0 < typical_share <= 1:
+        raise UsageError(f"the typical share is {typical_share}, must be above 0 and at most 1")
     total = sum(WHOLE * node.gpus for node in nodes)
     if not total:
         raise UsageError("no node has a GPU")

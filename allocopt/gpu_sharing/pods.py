@@ -60,7 +60,7 @@ class PodRequest:
     gpus
         Number of GPUs; 0 for a pod without any.
     gpu_milli
-        Thousandths of each GPU, 1 to 1,000; 0 for a pod without GPUs.
+        Thousandths of each GPU, 1 to 1,000, and 1,000 for several GPUs; 0 for a pod without GPUs.
     models
         Models of GPUs that it may run on; any if empty.
     """
@@ -74,9 +74,11 @@ class PodRequest:
     def __post_init__(self) -> None:
         if min(self.cpu_milli, self.memory_mib, self.gpus) < 0:
             raise InvalidProblemError("pod", "asks for a negative amount")
+        asked = f"asks for {self.gpu_milli} thousandths of each of {self.gpus} GPUs"
         if not 0 <= self.gpu_milli <= WHOLE or (self.gpus > 0) != (self.gpu_milli > 0):
-            fault = f"asks for {self.gpu_milli} thousandths of each of {self.gpus} GPUs, must be 1 to {WHOLE} of each"
-            raise InvalidProblemError("pod", fault)
+            raise InvalidProblemError("pod", f"{asked}, must be 1 to {WHOLE} of each")
+        if self.gpus > 1 and self.gpu_milli < WHOLE:
+            raise InvalidProblemError("pod", f"{asked}, must be all of each where there are several")
 
     @property
     def total_gpu_milli(self) -> int:
@@ -107,10 +109,11 @@ class PodList:
         return np.array([request.total_gpu_milli for request in self.requests], dtype=np.int64)[self.request_of]
 
     def arrivals(self, gpu_milli: float, rng: np.random.Generator) -> "PodList":
-        """Return pods in a random order until they ask for so many thousandths of GPUs.
+        """Return pods in a random order that together ask for at most so many thousandths of GPUs.
 
-        If all pods ask for less, pods drawn from them, with replacement, follow until the next one would ask for more
-        than that; if they ask for more, random ones are left out. So did Weng et al. (USENIX ATC 2023, section 6.1).
+        If all pods ask for less, pods drawn from them with replacement follow, up to the first one that would exceed
+        the amount; if they ask for more, random ones are left out. So did Weng et al. (USENIX ATC 2023, section 6.1).
+        If no pod asks for a GPU, none are drawn.
         """
         order, asked = rng.permutation(self.request_of), self.gpu_milli.sum()
         each = np.array([request.total_gpu_milli for request in self.requests], dtype=np.int64)
@@ -119,7 +122,7 @@ class PodList:
         while kept and asked > gpu_milli:
             kept -= 1
             asked -= each[order[kept]]
-        if kept < len(order) or not each.any():
+        if kept < len(order) or not self.gpu_milli.any():
             return PodList(self.requests, order[:kept])
         drawn: list[int] = []
         while True:
@@ -149,7 +152,7 @@ def read_pods(path: str | Path) -> PodList:
     for place, row in csv_rows(path, ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli"), "pods"):
         with problem_faults_named(path, place):
             cpu_milli, memory_mib, gpus, gpu_milli = _numbers(path, place, row, "num_gpu", "gpu_milli")
-            models = frozenset(row.get("gpu_spec", "").split("|")) - {""} if gpus else frozenset()
+            models = frozenset(map(str.strip, row.get("gpu_spec", "").split("|"))) - {""} if gpus else frozenset()
             pods.append(PodRequest(cpu_milli, memory_mib, gpus, gpu_milli, models))
     return PodList.of(pods)
 

@@ -6,8 +6,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.errors import InvalidProblemError
 from allocopt.gpu_sharing.pods import WHOLE, GpuNode, PodList, PodRequest
 from allocopt.kernels.arrays import FloatMatrix, IntMatrix, Records, record_dtype, record_type
+
+MOST_MODELS = 62  # of the nodes: sets of models are bits of a number, one of which stands for all others
 
 
 class NodeRecord(Protocol):
@@ -34,7 +37,7 @@ class RequestRecord(Protocol):
 
 
 class DemandRecord(Protocol):
-    """Typical pods that ask for the same of GPUs, by the cores that they ask for: a stretch of two lists."""
+    """Typical pods with the same request for GPUs: entries ``first`` to ``end`` of `SharedGpus.cpu` and ``shares``."""
 
     n_gpus: int
     gpu_milli: int
@@ -57,26 +60,26 @@ class SharedGpus(NamedTuple):
     n_placed: IntMatrix  # pods that were on the node when it was scored; -1 before
 
 
-class Fgd(NamedTuple):
+class FgdState(NamedTuple):
     """Fragmentation gradient descent (Weng et al., ATC 2023)."""
 
     gpus: SharedGpus
 
 
-class BestFit(NamedTuple):
+class BestFitState(NamedTuple):
     """The node on which the least is left."""
 
     gpus: SharedGpus
 
 
-class Weighted(NamedTuple):
+class WeightedState(NamedTuple):
     """A sum of terms with weights."""
 
     gpus: SharedGpus
     weights: FloatArray  # of `TERMS`
 
 
-FGD, BEST_FIT, WEIGHTED = record_type(Fgd), record_type(BestFit), record_type(Weighted)
+FGD, BEST_FIT, WEIGHTED = record_type(FgdState), record_type(BestFitState), record_type(WeightedState)
 """Numba types of the states."""
 
 TERMS = (
@@ -93,31 +96,40 @@ TERMS = (
     "free_memory",
     "wanted_model",  # share of typical pods that ask for the model of these GPUs by name
 )
-"""Terms of `Weighted`, of a pod on a node."""
+"""Terms of `WeightedState`, of a pod on a node."""
 
 
 def shared_gpus(nodes: Sequence[GpuNode], pods: PodList, typical_share: float) -> SharedGpus:
-    """Return nodes, which are sorted by name, before any pod is placed; see `typical_shares`."""
+    """Return the state before any pod is placed; ``nodes`` must be sorted by name. See `typical_shares`."""
     models = {name: 1 << bit for bit, name in enumerate(sorted({node.model for node in nodes if node.model}))}
+    if len(models) > MOST_MODELS:
+        raise InvalidProblemError("nodes", f"have {len(models)} models of GPUs, the most taken are {MOST_MODELS}")
     placed: Any = np.zeros(len(nodes), dtype=record_dtype(NodeRecord))
     free = np.zeros((len(nodes), max((node.gpus for node in nodes), default=0)), dtype=np.int64)
     for at, node in enumerate(nodes):
         amounts = node.cpu_milli, node.memory_mib
         placed[at] = (*amounts, *amounts, node.gpus, models.get(node.model, 0), 0, 0.0)
         free[at, : node.gpus] = WHOLE
-    # A model that no node has is a bit of its own.
-    for one in pods.requests:
-        for name in sorted(one.models):
-            models.setdefault(name, 1 << len(models))
     requests: Any = np.zeros(len(pods.requests), dtype=record_dtype(RequestRecord))
     for at, one in enumerate(pods.requests):
-        accepted = sum(models[name] for name in one.models)
+        accepted = 0
+        for name in one.models:
+            # All models that no node has share a bit.
+            accepted |= models.get(name, 1 << MOST_MODELS)
         requests[at] = (one.cpu_milli, one.memory_mib, one.gpus, one.gpu_milli, accepted)
     shape = (len(pods.requests), len(nodes))
+    demands, cpu, shares = _demands(requests, typical_shares(pods, typical_share))
     return SharedGpus(
-        placed, free, requests, *_demands(requests, typical_shares(pods, typical_share)),
-        np.full(shape, -np.inf), np.zeros(shape, dtype=np.int64), np.full(shape, -1, dtype=np.int64),
-    )  # fmt: skip
+        nodes=placed,
+        free=free,
+        requests=requests,
+        demands=demands,
+        cpu=cpu,
+        shares=shares,
+        scores=np.full(shape, -np.inf),
+        chosen=np.zeros(shape, dtype=np.int64),
+        n_placed=np.full(shape, -1, dtype=np.int64),
+    )
 
 
 def _demands(requests: Any, shares: FloatArray) -> tuple[Any, IntArray, FloatArray]:
@@ -126,7 +138,7 @@ def _demands(requests: Any, shares: FloatArray) -> tuple[Any, IntArray, FloatArr
     typical = typical[np.lexsort([requests[key][typical] for key in keys])]
     asked = np.stack([requests[key][typical] for key in keys[:0:-1]], axis=1)
     begins = np.flatnonzero(np.append(True, (asked[1:] != asked[:-1]).any(axis=1)))[: len(typical)]
-    ends = np.append(begins[1:], len(typical))
+    ends = np.append(begins, len(typical))[1:]
     demands: Any = np.zeros(len(begins), dtype=record_dtype(DemandRecord))
     cumulated = np.zeros(len(typical))
     for at, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):

@@ -1,5 +1,6 @@
 """What an order is expected to save: how long the waiting jobs still wait in it, and in Slurm's."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ MOST_JOBS = 2000
 
 
 class Savings(NamedTuple):
-    """Mean of how long jobs still wait in seconds, in Slurm's order and in another one."""
+    """Mean remaining wait of jobs in seconds, in Slurm's order and in another one."""
 
     jobs: int
     slurm_s: float
@@ -23,10 +24,10 @@ class Savings(NamedTuple):
 
 
 def expected_savings(look: Look, queue: Queue, ordered: Queue, order: LiveOrder) -> Savings | None:
-    """Return what an order is expected to save for the jobs that wait now; None if fewer than two of them start.
+    """Return what an order is expected to save for the jobs that wait now; None unless two of them start in both.
 
-    The cluster is simulated until all of them have started, under EASY backfilling by their limits. Jobs run as long as
-    their users' last jobs let expect, at most for their limits. No job joins them, so this tells of this queue alone.
+    The cluster is simulated until all of them have started, under EASY backfilling by their limits. Run times are
+    predicted from the users' last jobs, and are at most the limits. Jobs that are submitted later are ignored.
 
     Parameters
     ----------
@@ -45,13 +46,16 @@ def expected_savings(look: Look, queue: Queue, ordered: Queue, order: LiveOrder)
 
     machine, running = SharedMachine.of(look.cluster).without_tiers(), present(look, end_s).running
     counted = {job.id for job in queue.jobs[:MOST_JOBS]}
-    waits = []
+    waits: list[dict[str, float]] = []
     for one in (queue, ordered):
-        of = one.taken([at for at, job in enumerate(one.jobs) if job.id in counted])
-        run = np.array([order.run_s(job) for job in of.jobs])
-        limits = np.array(of.limits_s)
-        found = waits_without_arrivals(machine, running, of.requests, run, limits, EASY, look.now_s)
-        waits.append(found[~np.isnan(found)])
-    if min(map(len, waits)) < 2 or len(waits[0]) != len(waits[1]):
+        some = one.taken([at for at, job in enumerate(one.jobs) if job.id in counted])
+        run = np.array([order.run_s(job) for job in some.jobs])
+        limits = np.array(some.limits_s)
+        found = waits_without_arrivals(machine, running, some.requests, run, limits, EASY, look.now_s).tolist()
+        # A job that a reservation keeps from every node never starts.
+        waits.append({job.id: wait for job, wait in zip(some.jobs, found, strict=True) if not math.isnan(wait)})
+    both = waits[0].keys() & waits[1].keys()
+    if len(both) < 2:
         return None
-    return Savings(len(waits[0]), float(waits[0].mean()), float(waits[1].mean()))
+    means = (float(np.mean([of[job] for job in sorted(both)])) for of in waits)
+    return Savings(len(both), *means)

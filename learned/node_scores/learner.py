@@ -8,11 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from allocopt.arrays import FloatArray
+from allocopt.gpu_sharing.kernels import place_by_fgd, place_by_weights
 from allocopt.gpu_sharing.placing import PodPolicy, place_pods
 from allocopt.gpu_sharing.pods import WHOLE, GpuNode, PodList
 from allocopt.gpu_sharing.state import TERMS
-from heuristics.gpu_sharing import FragmentationGradient
-from learned.node_scores.policy import NodeScore
+from allocopt.kernels.ready import make_ready
+from heuristics.gpu_sharing import Fgd
+from learned.node_scores.policy import WeightedScore
 from learned.rl.evolution import EvolutionLearner
 
 
@@ -65,7 +67,10 @@ class NodeScoreLearner(EvolutionLearner):
         sigma: float,
         seed: int,
     ) -> None:
-        self._nodes, self._pods, self._placements = nodes, pods, placements
+        # Nodes without GPUs change no share of GPUs.
+        self._nodes = [node for node in nodes if node.gpus]
+        self._pods, self._placements = pods, placements
+        make_ready((place_by_fgd, place_by_weights))
         # Evolution begins at fragmentation gradient descent.
         first = np.array([float(name == "fragments_removed") for name in TERMS])
         super().__init__(first, population, sigma, np.random.default_rng(seed))
@@ -74,9 +79,8 @@ class NodeScoreLearner(EvolutionLearner):
         """Return the losses of candidates on new cases."""
         count = self._placements.cases
         cases = [self._drawn(self._generations * count + at) for at in range(count)]
-        gradient = np.array([case.allocated(FragmentationGradient()) for case in cases])
-        cases[0].allocated(NodeScore(candidates[0]))  # compiles what is called
-        pairs = [(case, NodeScore(weights)) for weights in candidates for case in cases]
+        gradient = np.array([case.allocated(Fgd()) for case in cases])
+        pairs = [(case, WeightedScore(weights)) for weights in candidates for case in cases]
         # Kernels let other threads run meanwhile.
         with ThreadPoolExecutor(self._placements.threads) as pool:
             found = list(pool.map(lambda pair: pair[0].allocated(pair[1]), pairs))

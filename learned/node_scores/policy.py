@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from allocopt.arrays import Float32Array, FloatArray, IntArray
-from allocopt.gpu_sharing.kernels import place_by_terms
-from allocopt.gpu_sharing.state import TERMS, SharedGpus, Weighted
+from allocopt.gpu_sharing.kernels import place_by_weights
+from allocopt.gpu_sharing.state import TERMS, SharedGpus, WeightedState
 from learned.weights import Card, check_shapes, find_weights, load_weights
 
 NAME = "evolved-score"
@@ -20,21 +20,21 @@ def _numbers(weights: dict[str, Float32Array], card: Card) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeScore:
+class WeightedScore:
     """On the node with the highest sum of `allocopt.gpu_sharing.state.TERMS` with weights, shape ``(terms,)``."""
 
-    name: ClassVar[str] = NAME
+    name: ClassVar[str] = "weighted-score"
 
-    terms: FloatArray
+    weights: FloatArray
 
     @property
     def kernel(self) -> Callable[[Any, IntArray, IntArray, IntArray], None]:
         """Kernel that places pods; see `allocopt.gpu_sharing.placing.PodPolicy`."""
-        return place_by_terms
+        return place_by_weights
 
-    def state(self, gpus: SharedGpus) -> Weighted:
+    def state(self, gpus: SharedGpus) -> WeightedState:
         """Return the state that it takes."""
-        return Weighted(gpus, self.terms)
+        return WeightedState(gpus, self.weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,16 @@ class EvolvedScore:
     name: ClassVar[str] = NAME
 
     weights: str = "openb"
-    score: NodeScore = field(init=False, repr=False, compare=False)
+    score: WeightedScore = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "score", NodeScore(load_weights(find_weights(NAME, self.weights), NAME, _numbers)))
+        object.__setattr__(self, "score", WeightedScore(load_weights(find_weights(NAME, self.weights), NAME, _numbers)))
 
     @property
     def kernel(self) -> Callable[[Any, IntArray, IntArray, IntArray], None]:
         """Kernel that places pods; see `allocopt.gpu_sharing.placing.PodPolicy`."""
         return self.score.kernel
 
-    def state(self, gpus: SharedGpus) -> Weighted:
+    def state(self, gpus: SharedGpus) -> WeightedState:
         """Return the state that it takes."""
         return self.score.state(gpus)

@@ -38,7 +38,9 @@ class EvolvedScoreTraining(DeclaredTraining["NodeScoreLearner"]):
 
     def __post_init__(self) -> None:
         if not self.nodes or not self.pods:
-            raise UsageError(f"{self.name} needs nodes and pods to learn from: give --nodes FILE --pods FILE")
+            raise UsageError(
+                f"{self.name} needs nodes and pods to learn from: give --option nodes=FILE --option pods=FILE,..."
+            )
         super().__post_init__()
 
     @property
@@ -64,5 +66,5 @@ class EvolvedScoreTraining(DeclaredTraining["NodeScoreLearner"]):
         from learned.node_scores.learner import NodeScoreLearner, Placements
 
         placements = Placements(self.cases, self.case_nodes, self.asked, self.threads)
-        pods = [read_pods(Path(one)) for one in self.pods.split(",")]
+        pods = [read_pods(Path(one.strip())) for one in self.pods.split(",") if one.strip()]
         return NodeScoreLearner(read_gpu_nodes(Path(self.nodes)), pods, placements, self.population, self.sigma, seed)

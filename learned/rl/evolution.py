@@ -1,4 +1,4 @@
-"""Learning by an evolution strategy: numbers that do best on cases that every generation draws anew."""
+"""Learning by an evolution strategy, CMA-ES, with new random cases in every generation."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from cmaes import SepCMA
 from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
 
-AVERAGED = 40  # latest generations that the numbers are averaged over, about
+AVERAGED = 40  # the running mean of the numbers has weight 1 / 40
 
 
 class EvolutionLearner(ABC):
@@ -21,7 +21,7 @@ class EvolutionLearner(ABC):
     Parameters
     ----------
     first
-        The numbers to begin with, about as large as the steps of evolution.
+        The numbers to begin with, scaled so that one ``sigma`` suits all of them.
     population
         Candidates of a generation.
     sigma
@@ -42,7 +42,7 @@ class EvolutionLearner(ABC):
 
     @property
     def parameters(self) -> FloatArray:
-        """The numbers of the mean of the candidates, averaged over the last generations: each sees other cases."""
+        """A running mean of the means of the candidates, because every generation sees other cases."""
         return self._average.copy()
 
     def update(self, share: float) -> dict[str, float]:
@@ -74,4 +74,4 @@ class EvolutionLearner(ABC):
         """Go back to a snapshot."""
         self._strategy.__setstate__(snapshot["strategy"])
         self._rng.bit_generator.state = snapshot["rng"]
-        self._generations, self._average = snapshot["generations"], snapshot["average"]
+        self._generations, self._average = snapshot["generations"], snapshot["average"].copy()

@@ -15,7 +15,7 @@ from allocopt.gpu_sharing.ceiling import most_allocated
 from allocopt.gpu_sharing.placing import PlacedPods, place_pods, pod_policy, pod_policy_names
 from allocopt.gpu_sharing.pods import GpuNode, PodList, PodRequest, read_gpu_nodes, read_pods
 from allocopt.gpu_sharing.state import TERMS
-from learned.node_scores.policy import NodeScore
+from learned.node_scores.policy import WeightedScore
 
 MODELS = ("", "T4", "V100")
 
@@ -61,7 +61,7 @@ def test_policies_place_pods_as_their_rules_say(site: tuple[list[GpuNode], list[
     for policy, score in (
         (pod_policy("fgd"), slow.fgd(shares)),
         (pod_policy("best-fit"), slow.best_fit),
-        (NodeScore(np.array(list(weights.values()))), slow.weighted(weights, shares)),
+        (WeightedScore(np.array(list(weights.values()))), slow.weighted(weights, shares)),
     ):
         found = place_pods(nodes, listed, listed, policy)
         assert chosen_of(found, nodes) == slow.placed(nodes, pods, score), policy.name

@@ -19,7 +19,7 @@ PODS = PodList.of(
 def test_evolution_allocates_more_than_it_began_with() -> None:
     pytest.importorskip("cmaes")
     from learned.node_scores.learner import Case, NodeScoreLearner, Placements
-    from learned.node_scores.policy import NodeScore
+    from learned.node_scores.policy import WeightedScore
 
     learner = NodeScoreLearner(NODES, [PODS], Placements(3, 8, 1.2, 1), 8, 0.3, 0)
     first = learner.parameters
@@ -27,7 +27,7 @@ def test_evolution_allocates_more_than_it_began_with() -> None:
         learner.update(update / 15)
     rng = np.random.default_rng(99)
     cases = [Case(NODES, PODS, PODS.arrivals(1.2 * 48_000, rng)) for _ in range(10)]
-    before, after = (np.mean([one.allocated(NodeScore(p)) for one in cases]) for p in (first, learner.parameters))
+    before, after = (np.mean([one.allocated(WeightedScore(p)) for one in cases]) for p in (first, learner.parameters))
     assert after > before
 
 
