@@ -1,7 +1,7 @@
-"""Disturbances of ``allocopt live slurm --pin`` on a real Slurm: whether all jobs run, where they may, none held.
+"""Disturbances of ``allocopt live slurm`` on a real Slurm: whether all jobs run, where they may, none held or moved.
 
-The service is killed, slurmctld restarts, nodes drain, a job is cancelled or changed while its pin is under way, squeue
-hangs, the clock goes back, each at a random moment of a queue of jobs, an array among them.
+The service is killed, slurmctld restarts, nodes drain, a job is cancelled or changed while its pin or its nice value is
+under way, squeue hangs, the clock goes back, each at a random moment of a queue of jobs, an array among them.
 """
 
 import random
@@ -22,6 +22,8 @@ from benchmarks.virtual_slurm import VirtualSlurm, open_folder, running, tree_fi
 
 NODES, JOBS, TASKS, DRAINED = 16, 6, 3, 5
 BACK_S = 3600
+WAYS = {"pin": ("--pin", "--hold", "{hold:g}", "--pin-for", "5"), "order": ("--order", "evolved-formula")}
+"""Options of the service, by what it does."""
 MARGIN_S = 2.0  # for times of whole seconds, and for asking
 GIVE_UP_S = 60.0
 # Commands that the service meets instead of Slurm's own.
@@ -30,9 +32,15 @@ SCONTROL = """\
 #!/bin/sh
 case "$*" in
     *ReqNodeList=n*)
-        mv "{folder}/hook" "{folder}/hooked" 2>/dev/null && sh "{folder}/hooked" "${{2#JobId=}}" ;;
+        mv "{folder}/hook" "{folder}/hooked" 2>/dev/null && sh "{folder}/hooked" "${{2#JobId=}}"
+        exec {scontrol} "$@" ;;
+    -Q)
+        told=$(cat)
+        job=$(printf "%s" "$told" | sed -n "s/^update JobId=\\([^ ]*\\) Nice=.*/\\1/p" | head -n 1)
+        [ -n "$job" ] && mv "{folder}/hook" "{folder}/hooked" 2>/dev/null && sh "{folder}/hooked" "$job"
+        printf "%s\\n" "$told" | exec {scontrol} "$@" ;;
+    *) exec {scontrol} "$@" ;;
 esac
-exec {scontrol} "$@"
 """
 CLOCK = """\
 import time
@@ -50,6 +58,8 @@ class Round:
     ----------
     folder
         Of the service's own files.
+    way
+        What the service does, of `WAYS`.
     hold
         Seconds after which what is held is free by itself.
     hang
@@ -63,6 +73,7 @@ class Round:
     cluster: VirtualSlurm
     folder: Path
     rng: random.Random
+    way: str
     hold: float
     hang: float
     sizes: dict[str, int] = field(default_factory=dict)
@@ -70,6 +81,7 @@ class Round:
     cancelled: set[str] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)
     longest_s: float = 0.0
+    is_begun: bool = False
     killed_s: float = 0.0
     freed_s: float = 0.0
 
@@ -86,9 +98,10 @@ class Round:
             (self.folder / name).chmod(0o755)
         (self.folder / "clock").write_text("0")
         (self.folder / "sitecustomize.py").write_text(CLOCK.format(folder=self.folder))
-        options = ("--period", "0.5", "--hold", f"{self.hold:g}", "--pin-for", "5", "--journal", str(self.journal))
+        way = (option.format(hold=self.hold) for option in WAYS[self.way])
+        options = (*way, "--period", "0.5", "--journal", str(self.journal))
         service = subprocess.Popen(
-            [sys.executable, "-m", "allocopt", "live", "slurm", "--pin", "--partition", "main", *options],
+            [sys.executable, "-m", "allocopt", "live", "slurm", "--partition", "main", *options],
             env={**self.cluster.env, "PYTHONPATH": str(self.folder), "PATH": f"{self.folder}:{path}"},
             stderr=(self.folder / "said").open("wb"),
         )
@@ -109,8 +122,14 @@ class Round:
         with suppress(subprocess.CalledProcessError):
             look = Slurm(self.cluster.env).look()
             held = [job for job in look.jobs if job.state == "PENDING" and job.is_marked]
+            self.is_begun |= bool(held)
             for job in held:
                 self.longest_s = max(self.longest_s, job.begin_s - look.now_s)
+            self.faults += [
+                f"job {job.id} has the nice value {job.nice} and no mark"
+                for job in look.jobs
+                if job.state == "PENDING" and job.nice and not job.is_marked
+            ]
             if not held and self.killed_s and not self.freed_s:
                 self.freed_s = time.monotonic() - self.killed_s
             return not any(
@@ -196,9 +215,9 @@ def clock(one: Round, service: "subprocess.Popen[bytes]") -> None:
 
 
 def _hooked(one: Round, command: str) -> str:
-    """Let a command meet the next job that is pinned, just before, and return its id."""
+    """Let a command meet the next job that is pinned or ordered, just before, and return its id."""
     _written(one.folder / "hook", f'echo "$1" > "{one.folder}/met"\n{command}\n')
-    one.until(lambda: (one.folder / "met").exists() or one.watch(), "a job is pinned")
+    one.until(lambda: (one.folder / "met").exists() or one.watch(), "a job is told something")
     return (one.folder / "met").read_text().strip() if (one.folder / "met").exists() else ""
 
 
@@ -219,10 +238,10 @@ DISTURBANCES: Mapping[str, Callable[[Round, "subprocess.Popen[bytes]"], None]] =
 }
 
 
-def disturbed(cluster: VirtualSlurm, name: str, seed: int, hold: float, hang: float) -> Round:
+def disturbed(cluster: VirtualSlurm, name: str, seed: int, way: str, hold: float, hang: float) -> Round:
     """Run a queue of jobs with a disturbance, and return what came of it."""
     with TemporaryDirectory() as folder:
-        one = Round(cluster, Path(folder), random.Random(f"{name} {seed}"), hold, hang)
+        one = Round(cluster, Path(folder), random.Random(f"{name} {seed}"), way, hold, hang)
         try:
             _run(one, name)
         except TimeoutError as error:
@@ -244,7 +263,7 @@ def _run(one: Round, name: str) -> None:
         one.sizes |= {f"{array}_{task}": size for task in range(1, TASKS + 1)}
         # A hook waits by itself.
         if "job" not in name:
-            one.until(lambda: one.watch() or one.longest_s, "a job is held")
+            one.until(lambda: one.watch() or one.is_begun, "a job is marked")
             end = time.monotonic() + rng.uniform(0, 3)
             while time.monotonic() < end:
                 one.watch()
@@ -274,6 +293,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20, help="of each disturbance")
     parser.add_argument("--port", type=int, default=17000, help="of slurmctld, those of the nodes behind it")
     parser.add_argument("--only", help="one disturbance")
+    parser.add_argument("--way", choices=WAYS, default="pin", help="what the service does")
     parser.add_argument("--hold", type=float, default=30.0)
     parser.add_argument("--hang", type=float, default=30.0, help="seconds for which squeue hangs")
     given = parser.parse_args()
@@ -282,7 +302,9 @@ def main() -> None:
         names = tree_files(folder, NODES, given.port, partitions=partitions())
         with running(folder, names) as cluster:
             for name in DISTURBANCES if given.only is None else (given.only,):
-                rounds = [disturbed(cluster, name, seed, given.hold, given.hang) for seed in range(given.rounds)]
+                rounds = [
+                    disturbed(cluster, name, seed, given.way, given.hold, given.hang) for seed in range(given.rounds)
+                ]
                 jobs = sum(len(one.sizes) for one in rounds)
                 longest, freed = max(one.longest_s for one in rounds), max(one.freed_s for one in rounds)
                 told = f", free {freed:.1f} s after the kill at the latest" if freed else ""

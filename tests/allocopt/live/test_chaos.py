@@ -1,4 +1,4 @@
-"""Whatever goes wrong beside a service, all jobs run where they may, and nothing stays held.
+"""Whatever goes wrong beside a service, all jobs run where they may, and nothing stays held or moved.
 
 Of 20 rounds each, and of slurmctld that restarts and nodes that drain, see ``benchmarks/live_chaos.py``.
 """
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from support.virtual_slurm import slurm_of
 
-from benchmarks.live_chaos import NODES, disturbed, partitions
+from benchmarks.live_chaos import NODES, WAYS, disturbed, partitions
 from benchmarks.virtual_slurm import VirtualSlurm
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slurm")]
@@ -20,6 +20,7 @@ def slurm() -> Iterator[VirtualSlurm]:
         yield cluster
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["killed", "job cancelled", "job changed", "squeue hangs", "clock goes back"])
-def test_all_jobs_run_where_they_may_and_nothing_stays_held(slurm: VirtualSlurm, name: str) -> None:
-    assert disturbed(slurm, name, seed=0, hold=8, hang=5).faults == []
+def test_all_jobs_run_where_they_may_and_nothing_stays_held_or_moved(slurm: VirtualSlurm, name: str, way: str) -> None:
+    assert disturbed(slurm, name, seed=0, way=way, hold=8, hang=5).faults == []
