@@ -85,7 +85,8 @@ def main() -> None:
     write_page(
         "policies_on_clusters",
         "Every policy on clusters whose nodes jobs share",
-        "Every policy that needs no pool runs on both clusters.",
+        "Every policy that needs no pool runs on both clusters. Left out of UB-HPC's week are conservative backfilling "
+        "and `cush`, which take more than 20 minutes.",
         sections,
         "; ".join(facts) + ". Nodes by the rule `first`. Seconds are of one core, requests read, kernels compiled.",
         is_quick=asked.quick,
