@@ -1,10 +1,8 @@
 """Policies for pods that share GPUs by rules: fragmentation gradient descent, and best fit."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from allocopt.arrays import IntArray
 from allocopt.gpu_sharing.kernels import place_by_best_fit, place_by_fgd
 from allocopt.gpu_sharing.state import BestFitState, FgdState, SharedGpus
 
@@ -14,11 +12,7 @@ class Fgd:
     """On the node whose free GPUs become least fragmented: FGD of Weng et al. (USENIX ATC 2023)."""
 
     name: ClassVar[str] = "fgd"
-
-    @property
-    def kernel(self) -> Callable[[Any, IntArray, IntArray, IntArray], None]:
-        """Kernel that places pods; see `allocopt.gpu_sharing.placing.PodPolicy`."""
-        return place_by_fgd
+    kernel = staticmethod(place_by_fgd)
 
     def state(self, gpus: SharedGpus) -> FgdState:
         """Return the state that it takes."""
@@ -30,11 +24,7 @@ class BestFit:
     """On the node on which the least cores and GPUs are left."""
 
     name: ClassVar[str] = "best-fit"
-
-    @property
-    def kernel(self) -> Callable[[Any, IntArray, IntArray, IntArray], None]:
-        """Kernel that places pods; see `allocopt.gpu_sharing.placing.PodPolicy`."""
-        return place_by_best_fit
+    kernel = staticmethod(place_by_best_fit)
 
     def state(self, gpus: SharedGpus) -> BestFitState:
         """Return the state that it takes."""

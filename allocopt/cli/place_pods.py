@@ -81,9 +81,7 @@ def command(
             "policy": name, "allocated_percent": allocated.tolist(), "placed_percent": found, "seconds": seconds,
             "beside_first": None if beside is None else beside._asdict(),
         })  # fmt: skip
-        words = (
-            "" if beside is None or len(rows) == 1 else f"{beside.mean:+.2f} ({beside.low:+.2f} .. {beside.high:+.2f})"
-        )
+        words = "" if beside is None else f"{beside.mean:+.2f} ({beside.low:+.2f} .. {beside.high:+.2f})"
         cells.append([name, float(allocated.mean()), words, found, seconds])
     if ceiling:
         bounds = np.array([100 * most_allocated(machine, one) for one in arrivals])

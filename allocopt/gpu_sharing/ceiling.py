@@ -30,12 +30,12 @@ _NOTHING = -1
 
 @helper()
 def _fill_one_gpu(
-    cpu: IntArray, n_gpus: IntArray, parts: IntArray, gains: FloatArray, best: FloatArray, last: IntArray
+    cpu: IntArray, takes_whole: BoolArray, parts: IntArray, gains: FloatArray, best: FloatArray, last: IntArray
 ) -> None:
     """Find the most that pods on one GPU are worth within so many parts and cores, and the last of these pods."""
     whole = best.shape[0] - 1
     for k in range(cpu.size):
-        if n_gpus[k] != 1 or gains[k] <= 0.0 or parts[k] >= whole:
+        if takes_whole[k] or gains[k] <= 0.0:
             continue
         for part in range(parts[k], whole + 1):
             for units in range(cpu[k], best.shape[1]):
@@ -87,7 +87,7 @@ def best_packing(
     takes_whole = np.zeros(n, dtype=np.bool_)
     for k in range(n):
         takes_whole[k], counts[k] = n_gpus[k] > 1 or parts[k] == whole, 0
-    _fill_one_gpu(cpu, n_gpus, parts, gains, one, last)
+    _fill_one_gpu(cpu, takes_whole, parts, gains, one, last)
     _fill_gpus(cpu, n_gpus, takes_whole, gains, one[whole], best, how)
     gpus, units = all_gpus, all_cpu
     while gpus > 0:

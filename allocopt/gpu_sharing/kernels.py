@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numba import int64, void
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import IntArray
 from allocopt.gpu_sharing.pods import WHOLE
 from allocopt.gpu_sharing.state import BEST_FIT, FGD, WEIGHTED, BestFitState, FgdState, SharedGpus, WeightedState
 from allocopt.kernels.compiled import helper, inlined, kernel, question
@@ -140,16 +140,17 @@ def _is_tried(gpus: SharedGpus, request: int, node: int, gpu: int) -> bool:
     return True
 
 
-@score_node.answer(FgdState)
-@helper()
-def _score_by_fgd(state: FgdState, request: int, node: int) -> None:
-    """Score a node by the fragments that the pod removes, rounded to whole numbers as the schedulers of Kubernetes do.
+@question
+def score_placed(state: PolicyState, request: int, node: int, bits: int, free_before: int) -> float:
+    """Return the score of a node that holds a request already, on these GPUs; so much was free on all before."""
+    raise NotImplementedError
 
-    Of equal scores on a node the first GPU counts.
-    """
-    gpus = state.gpus
-    before = gpus.nodes[node].fragments
-    gpus.scores[request, node] = -1.0
+
+@inlined
+def _score_by_trial(state: PolicyState, request: int, node: int) -> None:
+    """Place a request on all GPUs that it may get, one way after the other; keep the best, the first of equal ones."""
+    gpus, free = state.gpus, free_gpu_milli(state.gpus, node)
+    gpus.scores[request, node] = -np.inf
     for gpu in range(gpus.nodes[node].n_gpus if is_small(gpus, request) else 1):
         bits = 1 << gpu
         if not is_small(gpus, request):
@@ -157,11 +158,25 @@ def _score_by_fgd(state: FgdState, request: int, node: int) -> None:
         elif not _is_tried(gpus, request, node, gpu):
             continue
         hold_on_node(gpus, request, node, bits, 1)
-        removed = (before - fragments(gpus, node)) / WHOLE
+        score = score_placed(state, request, node, bits, free)
         hold_on_node(gpus, request, node, bits, -1)
-        score = math.floor(100.0 / (1.0 + math.exp(-removed)) + ROUNDING)
         if score > gpus.scores[request, node]:
             gpus.scores[request, node], gpus.chosen[request, node] = score, bits
+
+
+@score_placed.answer(FgdState)
+@helper()
+def _removed_fragments(state: FgdState, request: int, node: int, bits: int, free_before: int) -> float:
+    """Score by the fragments that the pod removes, rounded to whole numbers as the schedulers of Kubernetes do."""
+    removed = (state.gpus.nodes[node].fragments - fragments(state.gpus, node)) / WHOLE
+    return float(math.floor(100.0 / (1.0 + math.exp(-removed)) + ROUNDING))
+
+
+@score_node.answer(FgdState)
+@helper()
+def _score_by_fgd(state: FgdState, request: int, node: int) -> None:
+    """Score a node by the fragments that the pod removes."""
+    _score_by_trial(state, request, node)
 
 
 @inlined
@@ -206,13 +221,13 @@ def wanted_model(gpus: SharedGpus, node: int) -> float:
     return share
 
 
+@score_placed.answer(WeightedState)
 @helper()
-def weighted_sum(
-    gpus: SharedGpus, weights: FloatArray, request: int, node: int, bits: int, before: float, free_before: int
-) -> float:
-    """Return the sum of `TERMS` with weights, of a pod on GPUs of a node that hold it already."""
+def _weighted_sum(state: WeightedState, request: int, node: int, bits: int, free_before: int) -> float:
+    """Return the sum of `TERMS` with weights."""
+    gpus, weights = state.gpus, state.weights
     there, gpu, left = gpus.nodes[node], 0, 0
-    free, after = free_gpu_milli(gpus, node), fragments(gpus, node)
+    before, after, free = there.fragments, fragments(gpus, node), free_gpu_milli(gpus, node)
     score = weights[0] * (before - after) / WHOLE
     if free_before > 0:
         score += weights[1] * before / free_before
@@ -240,20 +255,7 @@ def weighted_sum(
 @helper()
 def _score_by_weights(state: WeightedState, request: int, node: int) -> None:
     """Score a node by the sum of `TERMS` with weights."""
-    gpus = state.gpus
-    before, free = gpus.nodes[node].fragments, free_gpu_milli(gpus, node)
-    gpus.scores[request, node] = -np.inf
-    for gpu in range(gpus.nodes[node].n_gpus if is_small(gpus, request) else 1):
-        bits = 1 << gpu
-        if not is_small(gpus, request):
-            bits = first_usable(gpus, request, node)
-        elif not _is_tried(gpus, request, node, gpu):
-            continue
-        hold_on_node(gpus, request, node, bits, 1)
-        score = weighted_sum(gpus, state.weights, request, node, bits, before, free)
-        hold_on_node(gpus, request, node, bits, -1)
-        if score > gpus.scores[request, node]:
-            gpus.scores[request, node], gpus.chosen[request, node] = score, bits
+    _score_by_trial(state, request, node)
 
 
 @inlined

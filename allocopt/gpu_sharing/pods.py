@@ -106,7 +106,11 @@ class PodList:
     @property
     def gpu_milli(self) -> IntArray:
         """Thousandths of GPUs that each pod asks for, shape ``(n,)``."""
-        return np.array([request.total_gpu_milli for request in self.requests], dtype=np.int64)[self.request_of]
+        return self._gpu_milli_by_request[self.request_of]
+
+    @property
+    def _gpu_milli_by_request(self) -> IntArray:
+        return np.array([request.total_gpu_milli for request in self.requests], dtype=np.int64)
 
     def arrivals(self, gpu_milli: float, rng: np.random.Generator) -> "PodList":
         """Return pods in a random order that together ask for at most so many thousandths of GPUs.
@@ -115,14 +119,14 @@ class PodList:
         the amount; if they ask for more, random ones are left out. So did Weng et al. (USENIX ATC 2023, section 6.1).
         If no pod asks for a GPU, none are drawn.
         """
-        order, asked = rng.permutation(self.request_of), self.gpu_milli.sum()
-        each = np.array([request.total_gpu_milli for request in self.requests], dtype=np.int64)
-        kept = len(order)
+        order, each = rng.permutation(self.request_of), self._gpu_milli_by_request
+        kept, asked = len(order), int(each[order].sum())
+        asks_for_gpus = asked > 0
         # Random ones of a random order: those at its end.
         while kept and asked > gpu_milli:
             kept -= 1
             asked -= each[order[kept]]
-        if kept < len(order) or not self.gpu_milli.any():
+        if kept < len(order) or not asks_for_gpus:
             return PodList(self.requests, order[:kept])
         drawn: list[int] = []
         while True:

@@ -1,12 +1,11 @@
 """Pod policy ``evolved-score``: a sum of a few terms of a node, whose weights were evolved."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from allocopt.arrays import Float32Array, FloatArray, IntArray
+from allocopt.arrays import Float32Array, FloatArray
 from allocopt.gpu_sharing.kernels import place_by_weights
 from allocopt.gpu_sharing.state import TERMS, SharedGpus, WeightedState
 from learned.weights import Card, check_shapes, find_weights, load_weights
@@ -24,13 +23,9 @@ class WeightedScore:
     """On the node with the highest sum of `allocopt.gpu_sharing.state.TERMS` with weights, shape ``(terms,)``."""
 
     name: ClassVar[str] = "weighted-score"
+    kernel = staticmethod(place_by_weights)
 
     weights: FloatArray
-
-    @property
-    def kernel(self) -> Callable[[Any, IntArray, IntArray, IntArray], None]:
-        """Kernel that places pods; see `allocopt.gpu_sharing.placing.PodPolicy`."""
-        return place_by_weights
 
     def state(self, gpus: SharedGpus) -> WeightedState:
         """Return the state that it takes."""
@@ -50,17 +45,13 @@ class EvolvedScore:
     """
 
     name: ClassVar[str] = NAME
+    kernel = staticmethod(place_by_weights)
 
     weights: str = "openb"
     score: WeightedScore = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "score", WeightedScore(load_weights(find_weights(NAME, self.weights), NAME, _numbers)))
-
-    @property
-    def kernel(self) -> Callable[[Any, IntArray, IntArray, IntArray], None]:
-        """Kernel that places pods; see `allocopt.gpu_sharing.placing.PodPolicy`."""
-        return self.score.kernel
 
     def state(self, gpus: SharedGpus) -> WeightedState:
         """Return the state that it takes."""

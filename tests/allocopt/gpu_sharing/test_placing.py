@@ -1,7 +1,5 @@
 """Placing pods that share GPUs: policies beside a slow twin, invariants, published results, and the ceiling."""
 
-import csv
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,7 @@ from allocopt.gpu_sharing.ceiling import most_allocated
 from allocopt.gpu_sharing.placing import PlacedPods, place_pods, pod_policy, pod_policy_names
 from allocopt.gpu_sharing.pods import GpuNode, PodList, PodRequest, read_gpu_nodes, read_pods
 from allocopt.gpu_sharing.state import TERMS
+from benchmarks.gpu_sharing import published
 from learned.node_scores.policy import WeightedScore
 
 MODELS = ("", "T4", "V100")
@@ -125,22 +124,12 @@ def test_nodes_without_gpus_are_refused() -> None:
         place_pods([GpuNode("n", 1000, 0, 0)], pods, pods, pod_policy("fgd"))
 
 
-def published(path: Path, policy: str) -> dict[str, float]:
-    """Return the mean share of GPUs allocated by workload, in per cent, over the seeds that were published."""
-    found: dict[str, list[float]] = {}
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            if row["sc_policy"] == policy:
-                found.setdefault(row["workload"], []).append(float(row["130"]))
-    return {name: float(np.mean(values)) for name, values in found.items()}
-
-
 @pytest.mark.parametrize(("name", "theirs"), [("fgd", "06-FGD"), ("best-fit", "05-BestFit")])
 def test_policies_allocate_as_much_as_was_published(name: str, theirs: str, shared_data: Path) -> None:
     folder = shared_data / "fgd"
     nodes = read_gpu_nodes(folder / "openb_node_list_gpu_node.csv.gz")
     total = 1000 * sum(node.gpus for node in nodes)
-    printed = published(folder / "allo.csv.gz", theirs)
+    printed = {workload: share for (workload, by), share in published(folder / "allo.csv.gz").items() if by == theirs}
     assert len(printed) == 17
     for workload, expected in printed.items():
         pods = read_pods(folder / f"{workload}.csv.gz")
