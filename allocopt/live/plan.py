@@ -114,7 +114,11 @@ class Plan:
 
 def queue_of(look: Look, order: LiveOrder | None, is_ordered: Callable[[SlurmJob], bool]) -> "Queue":
     """Return the waiting jobs that may start, in Slurm's order, those that are ordered here in that of ``order``."""
-    queue = Queue.of(look)
+    return ordered(look, Queue.of(look), order, is_ordered)
+
+
+def ordered(look: Look, queue: "Queue", order: LiveOrder | None, is_ordered: Callable[[SlurmJob], bool]) -> "Queue":
+    """Return a queue in Slurm's order with the jobs that are ordered here in that of ``order``."""
     if order is None or not queue.jobs:
         return queue
     return queue.taken(exchanged(queue.jobs, list(map(is_ordered, queue.jobs)), order.places(look, *queue[:2])))

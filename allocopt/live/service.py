@@ -25,7 +25,7 @@ from allocopt.cluster.slurm_jobs import TASK_LIMIT
 from allocopt.errors import UsageError
 from allocopt.live.journal import FORMAT, VERSION, Journal
 from allocopt.live.order import LiveOrder, nice_of
-from allocopt.live.plan import Plan, Queue, plan, queue_of, started_alone
+from allocopt.live.plan import Plan, Queue, ordered, plan, queue_of, started_alone
 from allocopt.live.savings import expected_savings
 from allocopt.live.slurm import (
     ANSWER_S,
@@ -275,9 +275,10 @@ class Service:
     def _plan(self, look: Look) -> None:
         began = time.perf_counter()
         name = f"{datetime.fromtimestamp(look.now_s, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3]
-        queue = queue_of(look, self.order, self.opted_in)
+        slurms = Queue.of(look)
+        queue = ordered(look, slurms, self.order, self.opted_in)
         if self.mode is Mode.ADVISE and self.order is not None:
-            self._tell_savings(look, queue, self.order)
+            self._tell_savings(look, slurms, queue, self.order)
         found = plan(look, self._is_free, name, queue)
         planned = time.perf_counter()
         self._tell_left(look, found.left)
@@ -285,9 +286,9 @@ class Service:
         if self.mode is Mode.PIN:
             self._act(look, chosen)
 
-    def _tell_savings(self, look: Look, queue: Queue, order: LiveOrder) -> None:
+    def _tell_savings(self, look: Look, slurms: Queue, queue: Queue, order: LiveOrder) -> None:
         """Write how long the waiting jobs are expected to wait still, in Slurm's order and in the other one."""
-        found = expected_savings(look, Queue.of(look), queue, order)
+        found = expected_savings(look, slurms, queue, order)
         told = None if found is None else (found.jobs, round(found.slurm_s), round(found.ordered_s))
         if told is not None and told != self._savings:
             jobs, slurm_s, ordered_s = told

@@ -114,17 +114,21 @@ class View:
             case "left":
                 self.left[job] = event["why"]
             case "pinned" | "held" | "unpinned" | "released":
-                marked = {"pinned": "pinned", "released": "waiting"}.get(name, "held")
-                for each in self.jobs.keys() & {*event.get("jobs", (job,))}:
-                    self.jobs[each] |= {"state": marked, "on": event.get("nodes", "")}
+                self._mark(event, {"pinned": "pinned", "released": "waiting"}.get(name, "held"))
             case "started" if event.get("optimum") is not None and event["proved"]:
                 self.starts.append(StartPoint(at_s, event["chosen"], event["optimum"]))
-            case "away" | "back" | "ended":
-                self.away_why, self.is_ended = event.get("why", ""), name == "ended"
+            case "away" | "back":
+                self.away_why = event.get("why", "")
+            case "ended":
+                self.is_ended = True
             case "expected":
                 self.expected = {key: event[key] for key in ("waiting", "slurm_wait_s", "ordered_wait_s")}
         if words := _in_words(event):
             self.events.append((at_s, printable(words)))
+
+    def _mark(self, event: Mapping[str, Any], state: str) -> None:
+        for job in self.jobs.keys() & {*event.get("jobs", (str(event.get("job", "")),))}:
+            self.jobs[job] |= {"state": state, "on": event.get("nodes", "")}
 
     def _begin(self, event: Mapping[str, Any], at_s: float) -> None:
         # The file that follows a rotated one begins as that did.

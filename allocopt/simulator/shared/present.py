@@ -33,6 +33,7 @@ def state_after_pass(
     estimate: FloatArray,
     rules: SharedRules,
     now: float,
+    run: FloatArray | None = None,
 ) -> Shared:
     """Return the state after one scheduling pass.
 
@@ -50,13 +51,31 @@ def state_after_pass(
         How the pass works.
     now
         The time, in seconds.
+    run
+        How long each waiting job will run, in seconds, shape ``(n,)``; as its estimate if not given.
 
     Returns
     -------
     Shared
         The state, in which the waiting jobs have the first numbers.
     """
-    state = _state_before_pass(machine, running, waiting, estimate, estimate, rules, now)
+    make_ready(KERNELS)
+    n, requests = len(waiting), [*waiting, *(one.request for one in running)]
+    # Running jobs are never submitted.
+    submit = np.repeat((now, np.inf), (n, len(running)))
+    left = [one.left_s for one in running]
+    jobs = SharedJobs(
+        np.arange(len(requests)),
+        submit,
+        np.concatenate((estimate if run is None else run, left)),
+        np.concatenate((estimate, left)),
+    )
+    state = new_shared(machine, requests, jobs, rules, QueueKeys.by_arrival(len(requests)))
+    state.clock["now"][0] = now
+    for job, one in enumerate(running, n):
+        state.chosen[0, : len(one.nodes)], state.chosen[3, : len(one.nodes)] = one.nodes, one.tasks
+        occupy_shared(state, job, len(one.nodes))
+    advance_shared(state, now)
     schedule_shared(state, UNLIMITED)
     return state
 
@@ -79,33 +98,8 @@ def waits_without_arrivals(
     run
         How long each waiting job runs, in seconds, shape ``(n,)``.
     """
-    state = _state_before_pass(machine, running, waiting, run, estimate, rules, now)
-    schedule_shared(state, UNLIMITED)
+    state = state_after_pass(machine, running, waiting, estimate, rules, now, run)
     while advance_shared(state, np.inf) == HAPPENED:
         schedule_shared(state, UNLIMITED)
     waits: FloatArray = state.jobs["start"][: len(waiting)] - now
     return waits
-
-
-def _state_before_pass(
-    machine: SharedMachine,
-    running: Sequence[RunningJob],
-    waiting: Sequence[ClusterRequest],
-    run: FloatArray,
-    estimate: FloatArray,
-    rules: SharedRules,
-    now: float,
-) -> Shared:
-    make_ready(KERNELS)
-    n, requests = len(waiting), [*waiting, *(one.request for one in running)]
-    # Running jobs are never submitted.
-    submit = np.repeat((now, np.inf), (n, len(running)))
-    left = [one.left_s for one in running]
-    jobs = SharedJobs(np.arange(len(requests)), submit, np.concatenate((run, left)), np.concatenate((estimate, left)))
-    state = new_shared(machine, requests, jobs, rules, QueueKeys.by_arrival(len(requests)))
-    state.clock["now"][0] = now
-    for job, one in enumerate(running, n):
-        state.chosen[0, : len(one.nodes)], state.chosen[3, : len(one.nodes)] = one.nodes, one.tasks
-        occupy_shared(state, job, len(one.nodes))
-    advance_shared(state, now)
-    return state
