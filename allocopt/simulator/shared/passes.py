@@ -124,7 +124,7 @@ def _has_no_room(s: Shared, shape: int, failure: int) -> bool:
     return bool(last.tasks < about.tasks or last.nodes < about.least_nodes)
 
 
-@helper()
+@inlined
 def find_room(s: Shared, job: int) -> int:
     """Choose nodes for a job beside the reservations of blocked partitions that begin before it ends.
 
@@ -142,11 +142,18 @@ def find_room(s: Shared, job: int) -> int:
             failure = s.shapes.size + shape
     if failure != shape and _has_no_room(s, shape, failure):
         return 0
+    # Most jobs have found no room before this: a call copies the state, which takes longer than to see that.
+    return _choose_or_count(s, shape, failure)
+
+
+@helper()
+def _choose_or_count(s: Shared, shape: int, failure: int) -> int:
+    """Choose nodes for a job and return how many; if there are none, count the room that there is, and return 0."""
     used = choose(s, shape)
     if used > 0:
         return used
     last = s.failures[failure]
-    last.released = clock.n_released
+    last.released = s.clock[0].n_released
     for partition in range(s.respected.size):
         if failure != shape:
             s.respected_then[shape, partition] = s.respected[partition]
