@@ -1,14 +1,18 @@
 """``evolved-priority`` and its rivals on logs that it was not trained on, on the same variants of each log."""
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from functools import partial
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from allocopt.arrays import FloatArray
+from allocopt.cluster.cluster import Cluster
+from allocopt.errors import BadFileError
 from allocopt.kernels.ready import make_ready
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.rooms import kernels_of
@@ -32,6 +36,7 @@ LOGS = {
 }
 """Files of logs, and how many of their first jobs are simulated; 0 for all."""
 RULES = ("wfp3", "unicep", "sjf", "smallest-area", "f1", "f2", "f3", "f4", "evolved-formula")
+AGENTS = ("rlscheduler", "dras-ppo", "dras-dql")
 # Found by `allocopt train multifactor --option blocks=10 --option held_out=0 --seed 1` on the logs of `balanced`.
 MULTIFACTOR = Multifactor(age=1.0, job_size=0.99, cpu=0.00002, max_age_days=365.0, small_relative_to_time=True)
 MEASURES = ("mean wait", "slowdown", "99 % wait", "longest wait")
@@ -59,6 +64,7 @@ def rivals(weights: Sequence[str]) -> dict[str, Rival]:
     found["multifactor, tuned"] = Rival(ListScheduler(MULTIFACTOR, Backfill.EASY))
     found["easy-plus-plus"] = Rival(as_scheduler("easy-plus-plus"))
     found |= {name: Rival(as_scheduler(f"{name}+easy")) for name in RULES}
+    found |= {name: Rival(as_scheduler(name)) for name in AGENTS}
     networks = {name.rpartition("/")[2]: EvolvedPriority(name) for name in weights}
     found |= {name: Rival(ListScheduler(order, Backfill.EASY)) for name, order in networks.items()}
     name, order = next(iter(networks.items()))
@@ -70,7 +76,18 @@ def rivals(weights: Sequence[str]) -> dict[str, Rival]:
     return found
 
 
-def measures(workload: Workload, machine: int, rival: Rival) -> list[float]:
+def judged_logs(folder: Path, *, is_quick: bool) -> Iterator[tuple[str, Workload, int]]:
+    """Yield the logs by name, with the sizes of their machines; the first one only if it is to be quick."""
+    for log, (name, jobs) in list(LOGS.items())[: 1 if is_quick else None]:
+        workload = read_workload(folder / "traces" / name)
+        machine = workload.machine_processors
+        if machine is None:
+            raise BadFileError(f"{folder / 'traces' / name}: it does not say how many processors the machine has")
+        workload = workload.fitting(machine)
+        yield log, workload.stretch(0, jobs or len(workload)), machine
+
+
+def measures(workload: Workload, machine: int | Cluster, rival: Rival) -> list[float]:
     """Return mean wait, mean bounded slowdown, the wait that 99 % of the jobs do not exceed, and the longest wait."""
     if not rival.knows_users:
         workload = replace(workload, users=np.full(len(workload), UNKNOWN_USER))
@@ -79,15 +96,19 @@ def measures(workload: Workload, machine: int, rival: Rival) -> list[float]:
     return [float(wait.mean()), float(slowdown.mean()), float(np.percentile(wait, 99)), float(wait.max())]
 
 
-def measured(workload: Workload, machine: int, found: Mapping[str, Rival], variants: int) -> dict[str, FloatArray]:
+def measured(
+    workload: Workload, machine: int | Cluster, found: Mapping[str, Rival], variants: int
+) -> dict[str, FloatArray]:
     """Return the measures of each policy over those of EASY, variant by variant, shape ``(variants, 4)``."""
     for rival in found.values():
         make_ready(kernels_of(machine, rival.scheduler, is_built_in_only=True))
     rng = np.random.default_rng(20_260)
     others = [varied_run_times(workload, rng) for _ in range(variants)]
-    runs = [partial(measures, other, machine, rival) for rival in found.values() for other in others]
-    with ThreadPoolExecutor(2) as pool:
-        values = np.array(list(pool.map(lambda run: run(), runs))).reshape(len(found), variants, len(MEASURES))
+    runs = [(other, machine, rival) for rival, other in product(found.values(), others)]
+    # Policies in Python hold the interpreter, so that threads would wait for one another.
+    with ProcessPoolExecutor(2, mp_context=get_context("forkserver")) as pool:
+        values = np.array(list(pool.map(measures, *zip(*runs, strict=True))))
+    values = values.reshape(len(found), variants, len(MEASURES))
     return {name: values[at] / values[0] for at, name in enumerate(found)}
 
 
@@ -107,11 +128,8 @@ def main() -> None:
     found = rivals(asked.weights)
     networks = [name.rpartition("/")[2] for name in asked.weights]
     sections, verdicts = [], []
-    for log, (name, jobs) in list(LOGS.items())[: 1 if asked.quick else None]:
-        workload = read_workload(asked.data / "traces" / name)
-        assert workload.machine_processors is not None
-        workload = workload.fitting(workload.machine_processors).stretch(0, jobs or len(workload))
-        of_log = measured(workload, workload.machine_processors, found, 2 if asked.quick else asked.variants)
+    for log, workload, machine in judged_logs(asked.data, is_quick=asked.quick):
+        of_log = measured(workload, machine, found, 2 if asked.quick else asked.variants)
         rows = [[name, *map(shown, values.T)] for name, values in of_log.items()]
         table = aligned_table(HEADER, rows, (None,) * len(HEADER))
         print(f"{log}\n{table}", flush=True)

@@ -48,6 +48,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ),
     ("multifactor", {"generations": 3, "population": 4, "blocks": 2, "block_jobs": 200}),
     ("lns-prices", {"updates": 6, "windows": 4, "large_windows": 1, "label_steps": 50}),
+    ("rlscheduler", {"epochs": 3, "trajectories": 3}),
     ("evolved-score", {"generations": 3, "population": 4, "cases": 2, "case_nodes": 2}),
 ]
 NODES = "sn,cpu_milli,memory_mib,gpu,model\na,16000,65536,2,T4\nb,16000,65536,2,\nc,16000,65536,4,\n"
@@ -152,7 +153,7 @@ def test_a_file_of_another_training_or_shape_is_refused(name: str, tmp_path: Pat
 
 def of_a_trace(name: str, options: dict[str, Any], trace: Path | str) -> Any:
     return get_training(
-        name, {"trace": str(trace), **options} if name.startswith(("d", "evolved-p", "multi")) else options
+        name, {"trace": str(trace), **options} if name.startswith(("d", "evolved-p", "multi", "rl")) else options
     )
 
 
@@ -240,6 +241,11 @@ REFUSED_OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({}, "needs nodes and pods"),
         ({"nodes": "n.csv", "pods": "p.csv", "population": 3}, "population is 3, must be at least 4"),
         ({"nodes": "n.csv", "pods": "p.csv", "asked": 0.0}, "asked is 0.0, must be at least 0.1"),
+    ],
+    "rlscheduler": [
+        ({"trace": ""}, "needs a trace"),
+        ({"backfill": "some"}, "must be one of none, easy"),
+        ({"trajectories": 1}, "trajectories is 1, must be at least 2"),
     ],
     "multifactor": [({"trace": ""}, "needs a trace"), ({"max_age_days": 0.5}, "must be at least 1")],
     "lns-prices": [({option: 0}, "at least 1") for option in ("updates", "windows", "label_steps")],

@@ -1,0 +1,123 @@
+"""Policy ``rlscheduler``: a trained kernel network chooses the waiting job that starts next, others are backfilled."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from allocopt.arrays import Float32Array, FloatArray, IntArray
+from allocopt.envs.batch_scheduling.task import HOUR_S, MEANINGS
+from allocopt.simulator.decisions import Decision, Start
+from allocopt.simulator.view import View
+from learned.weights import Card, check_shapes, find_weights, load_weights
+
+NAME = "rlscheduler"
+SIZES = (len(MEANINGS), 32, 16, 8, 1)
+"""Neurons of the kernel network, from the features of a job to its score."""
+WINDOW, EPISODE_JOBS = 128, 256
+
+
+class Layer(NamedTuple):
+    """A dense layer: weights, shape ``(outputs, inputs)``, and biases."""
+
+    weight: Float32Array
+    bias: Float32Array
+
+
+def kernel_shapes() -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the kernel network's parameters, by their names in torch."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for at, (inputs, outputs) in enumerate(pairwise(SIZES)):
+        shapes |= {f"actor.{2 * at}.weight": (outputs, inputs), f"actor.{2 * at}.bias": (outputs,)}
+    return shapes
+
+
+def _layers(weights: dict[str, Float32Array], card: Card) -> tuple[Layer, ...]:
+    check_shapes(kernel_shapes(), weights)
+    return tuple(
+        Layer(weights[f"actor.{2 * at}.weight"], weights[f"actor.{2 * at}.bias"]) for at in range(len(SIZES) - 1)
+    )
+
+
+def scores_of(layers: tuple[Layer, ...], features: Float32Array) -> Float32Array:
+    """Return the scores of jobs with features of shape ``(n, 8)``, shape ``(n,)``."""
+    for layer in layers[:-1]:
+        features = np.maximum(features @ layer.weight.T + layer.bias, 0.0)
+    found: Float32Array = (features @ layers[-1].weight.T + layers[-1].bias)[:, 0]
+    return found
+
+
+@dataclass(slots=True)
+class _Operation:
+    # The simulation that the policy takes part in, and the job that is to start next.
+    view: View | None = None
+    chosen: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RlScheduler:
+    """Let the job with the highest score start next; while it waits for room, backfill as EASY does.
+
+    The scores are of the first 128 waiting jobs by arrival. The chosen job keeps its reservation until it starts, as in
+    the training (`allocopt.envs.batch_scheduling`). Raises `UsageError` if there are no such weights, and
+    `BadFileError` if they cannot be read.
+
+    Parameters
+    ----------
+    weights
+        A file that ``allocopt train rlscheduler`` wrote, or the name of shipped weights.
+    """
+
+    weights: str = "sdsc-sp2"
+    _layers: tuple[Layer, ...] = field(init=False, repr=False, compare=False)
+    _operation: _Operation = field(init=False, repr=False, compare=False, default_factory=_Operation)
+
+    name: ClassVar[str] = NAME
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_layers", load_weights(find_weights(NAME, self.weights), NAME, _layers))
+
+    def schedule(self, view: View) -> Iterator[Decision]:
+        """Start chosen jobs while they fit, then those that do not delay the chosen one."""
+        operation = self._operation
+        if operation.view is not view:
+            operation.view, operation.chosen = view, None
+        while True:
+            if operation.chosen is None:
+                waiting = view.first(WINDOW)
+                if not len(waiting):
+                    return
+                scores = scores_of(self._layers, features_of(view, waiting))
+                operation.chosen = int(waiting[int(np.argmax(scores))])
+            if not view.fits(operation.chosen):
+                break
+            yield Start(operation.chosen)
+            operation.chosen = None
+        for job in view.backfillable(operation.chosen):
+            yield Start(job)
+
+
+def features_of(view: View, waiting: IntArray) -> Float32Array:
+    """Return the features of waiting jobs as the training's environment has them, shape ``(n, 8)``.
+
+    Its episodes have 256 jobs, so that 256 jobs that wait, and more, count as a full queue.
+    """
+    pool = view.as_pool
+    machine = float(pool.platform.size)
+    size = pool.request[waiting, 0]
+    free = float(pool.state.units[0, 0])
+    wait: FloatArray = view.now - view.release[waiting]
+    estimate = view.estimate[waiting]
+    n_waiting = float(pool.state.clock["n_queued"][0])
+    features = np.empty((len(waiting), len(MEANINGS)), dtype=np.float32)
+    features[:, 0] = 1.0
+    features[:, 1] = wait / (wait + HOUR_S)
+    features[:, 2] = estimate / (estimate + HOUR_S)
+    features[:, 3] = size / machine
+    features[:, 4] = size <= free
+    features[:, 5] = free / machine
+    features[:, 6] = min(1.0, n_waiting / EPISODE_JOBS)
+    features[:, 7] = wait / np.maximum(wait + estimate, 1e-9)
+    return features

@@ -1,0 +1,53 @@
+"""The training of ``rlscheduler``: the kernel network of Zhang et al. (SC 2020) on blocks of a trace."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from allocopt.envs.batch_scheduling.task import BACKFILLS, BatchScheduling
+from allocopt.errors import UsageError
+from learned.rl.traces import acknowledgement, read_traces
+from learned.rl.training import DeclaredTraining, Trained, option
+from learned.rl.workers import Workers
+from learned.rlscheduler.policy import EPISODE_JOBS, NAME, WINDOW
+
+if TYPE_CHECKING:
+    from learned.rlscheduler.learner import RlSchedulerLearner
+
+
+@dataclass(frozen=True)
+class RlSchedulerTraining(DeclaredTraining["RlSchedulerLearner"]):
+    """Trains the kernel network of RLScheduler by PPO: episodes of 256 jobs, rewarded by minus the mean slowdown."""
+
+    trace: str = ""  # Workload file
+    processors: int = 0  # Size of the machine; 0 for what the trace says
+    epochs: int = option(100, least=1)
+    trajectories: int = option(100, least=2)  # Episodes of an epoch
+    backfill: str = option("easy", among=BACKFILLS)  # What happens while the chosen job waits for room
+
+    name: ClassVar[str] = NAME
+    paths: ClassVar[tuple[str, ...]] = ("trace",)
+
+    def __post_init__(self) -> None:
+        if not self.trace:
+            raise UsageError(f"{self.name} needs a trace to learn from: give --trace FILE")
+        super().__post_init__()
+
+    @property
+    def n_updates(self) -> int:
+        return self.epochs
+
+    def result(self, learner: "RlSchedulerLearner") -> Trained:
+        return "kernel", learner.actor_parameters(), {"acknowledgement": acknowledgement(self.trace)}
+
+    def _learner(self, seed: int, workers: Workers) -> "RlSchedulerLearner":
+        from learned.rlscheduler.learner import RlSchedulerLearner
+
+        ((workload, machine),) = read_traces(self.trace, self.processors)
+        task = BatchScheduling(
+            workload,
+            machine,
+            n_jobs=EPISODE_JOBS,
+            window=WINDOW,
+            backfill=self.backfill,  # type: ignore[arg-type]
+        )
+        return RlSchedulerLearner(task, self.trajectories, seed)
