@@ -7,6 +7,7 @@ agents come to choose it prints pictures, and names neither the policies nor the
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from allocopt.arrays import FloatArray
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
 from allocopt.reproduction import Records
-from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME
+from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME, NodeSelection
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.tasks import TABLE_FOUR, TaskWorkload, npb_batch
@@ -40,8 +41,12 @@ CLASS_A = {"ep": ("ep.C", 2.0**28 / 2.0**32), "lu": ("lu.C", (64 / 162) ** 3)}
 """The benchmark of class C, and the work of class A over its: random numbers of ep, points of lu's grid."""
 
 
-def workload() -> TaskWorkload:
-    """Return ten jobs of ep.A, then ten of lu.A, submitted at once."""
+VOLUMES = {f"{KINDS[0]}, {volume:g} times the memory volume of lu": volume for volume in (1.5, 2.0)}
+"""What lu moves over what Table IV says, by the name of a variation of Figure 1."""
+
+
+def workload(volume: float = 1.0) -> TaskWorkload:
+    """Return ten jobs of ep.A, then ten of lu.A, submitted at once; lu moves ``volume`` times what Table IV says."""
     known = {one.name: one for one in TABLE_FOUR}
     ran = [(name, known[of], share) for name, (of, share) in CLASS_A.items() for _ in range(10)]
     n = len(ran)
@@ -56,7 +61,7 @@ def workload() -> TaskWorkload:
         instructions,
         ipc,
         np.zeros(n),
-        np.array([one.volume_mb * share for _, one, share in ran]),
+        np.array([one.volume_mb * share * (volume if name == "lu" else 1.0) for name, one, share in ran]),
         instructions / ipc / 3.4e9,
         tuple(name for name, _, _ in ran),
     )
@@ -68,7 +73,8 @@ def machine() -> Machine:
 
 
 def _two_nodes(asked: Asked, piece: str) -> Record:
-    made = simulate(workload(), machine(), FIRST_COME, execution=Execution(ExecutionKind(piece)))
+    execution = Execution(ExecutionKind(piece.split(",")[0]))
+    made = simulate(workload(VOLUMES.get(piece, 1.0)), machine(), FIRST_COME, execution=execution)
     nodes = [int(nodes[0]) for nodes in made.nodes]
     jobs = made.jobs
     return {
@@ -92,6 +98,8 @@ def _slowdowns(records: Records) -> Iterator[Number]:
                 yield Number(row, "mean times as long as alone", float(times.mean()), None, len(times))
                 printed = PUBLISHED["figure1"].get(row, {}).get(most)
                 yield Number(row, most, float(times.max()), printed, len(times))
+        if model in VOLUMES:
+            continue
         for job, node, first, last in zip(record["job"], record["node"], start, end, strict=True):
             yield Number(f"{model}: job {job}, {node} node", "start s", float(first))
             yield Number(f"{model}: job {job}, {node} node", "end s", float(last))
@@ -100,7 +108,7 @@ def _slowdowns(records: Records) -> Iterator[Number]:
 ONE = Artifact(
     "irmasim-figure1",
     "Figure 1 of the IRMaSim paper: ep.A and lu.A on a fast and a slow node",
-    lambda asked: KINDS,
+    lambda asked: [*KINDS, *VOLUMES],
     _two_nodes,
     _slowdowns,
 )
@@ -156,15 +164,22 @@ JOBS = 100
 FIRST_BATCH = 100
 """Seed that draws the batch of the first seed: the one on which agents are trained."""
 ENERGY, RATIO = "energy kJ", "energy over the least, %"
+LIGHTER = {f"{KINDS[0]}, {share:g} of the memory volume": share for share in (0.0, 0.25, 0.5)}
+"""The share of the memory volume of Table IV that jobs move, by the name of a variation of Figure 9."""
+BY_NODES = tuple(f"first-{nodes.name.lower()}" for nodes in NodeSelection if nodes is not NodeSelection.HIGH_MEM)
+"""Policies that differ only in the nodes they choose; without `HIGH_MEM`, since these jobs ask for no memory."""
 WORST, WORST_OF_SUBSET = "worst of all above the least, %", "worst of the subset above its least, %"
 
 
 def _policies(asked: Asked, piece: str) -> Record:
     # All 36 policies, or, quick, those of the subset among which agents choose.
-    seed, kind = seed_and_name(piece)
+    seed, model = seed_and_name(piece)
     jobs = IrmasimTraining(jobs=JOBS, batch=FIRST_BATCH + seed).jobsets()[0]
-    execution = Execution(ExecutionKind(kind))
+    jobs = replace(jobs, volume_mb=jobs.volume_mb * LIGHTER.get(model, 1.0))
+    execution = Execution(ExecutionKind(model.split(",")[0]))
     names = asked.size([name for name in ACTION_NAMES if name != VOID_NAME], SUBSET)
+    if model in LIGHTER:
+        names = BY_NODES
     return {
         name: simulate(jobs, PAPERS[HETEROGENEOUS], name, seed=seed, execution=execution).energy_j / 1e3
         for name in names
@@ -173,12 +188,14 @@ def _policies(asked: Asked, piece: str) -> Record:
 
 def _energies(records: Records) -> Iterator[Number]:
     """Yield energies by policy, and by how much per cent the greatest is above the least."""
-    for kind in KINDS:
+    for kind in [*KINDS, *LIGHTER]:
         of = [record for piece, record in records.items() if piece.endswith(f": {kind}")]
         for name in of[0]:
             yield mean_of(f"{kind}: {name}", ENERGY, [record[name] for record in of])
             above = [100 * (record[name] / min(record.values()) - 1) for record in of]
             yield mean_of(f"{kind}: {name}", RATIO, above)
+        if kind in LIGHTER:
+            continue
         for column, names in ((WORST, list(of[0])), (WORST_OF_SUBSET, SUBSET)):
             energies = [[record[name] for name in names] for record in of]
             yield mean_of(kind, column, [100 * (max(values) / min(values) - 1) for values in energies])
@@ -187,7 +204,7 @@ def _energies(records: Records) -> Iterator[Number]:
 NINE = Artifact(
     "irmasim-figure9",
     "Figure 9 of the IRMaSim paper: energy by policy on the heterogeneous cluster",
-    lambda asked: [f"seed {seed}: {kind}" for seed in asked.seeds for kind in KINDS],
+    lambda asked: [f"seed {seed}: {model}" for seed in asked.seeds for model in [*KINDS, *LIGHTER]],
     _policies,
     _energies,
 )

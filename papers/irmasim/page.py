@@ -18,7 +18,7 @@ from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.multicore.policies import NodeSelection
 from allocopt.simulator.simulate import simulate
 from learned.irmasim.training import HETEROGENEOUS, PAPERS, SUBSET, Agent, IrmasimTraining, policy_rewards
-from papers.irmasim.figures import BELOW, ENERGY, KINDS, MEASURES, OVER_BEST, UNTIL
+from papers.irmasim.figures import BELOW, BY_NODES, ENERGY, KINDS, LIGHTER, MEASURES, OVER_BEST, UNTIL
 from papers.pages import (
     ByRow,
     Row,
@@ -102,7 +102,9 @@ def _figure_nine(found: ByRow) -> str:
         return panels
 
     write_figure("irmasim_figure9", "Energy of the policies among which agents choose", draw)
-    of_policies = {row: of[ENERGY]["ours"] for row, of in found.items() if ENERGY in of and row.startswith(KINDS[0])}
+    of_policies = {
+        row: of[ENERGY]["ours"] for row, of in found.items() if ENERGY in of and row.startswith(f"{KINDS[0]}: ")
+    }
     least = min(of_policies.values())
     columns = [selection.name.lower() for selection in NodeSelection if selection is not NodeSelection.HIGH_MEM]
     cells: list[list[Cell]] = []
@@ -111,6 +113,17 @@ def _figure_nine(found: ByRow) -> str:
         energies = [of_policies[f"{KINDS[0]}: {jobs}-{nodes}"] for nodes in columns]
         cells.append([jobs, *(100 * (energy / least - 1) for energy in energies)])
     return aligned_table(["jobs", *columns], cells, (None, *(2,) * len(columns)))
+
+
+def _lighter(found: ByRow) -> str:
+    """Return how far the energies of `BY_NODES` are above the least, by the memory that jobs move."""
+    models = {model: model.split(", ")[1] for model in LIGHTER} | {KINDS[0]: "all of the memory volume"}
+    cells: list[list[Cell]] = []
+    for model, label in models.items():
+        energies = [found[f"{model}: {name}"][ENERGY]["ours"] for name in BY_NODES]
+        cells.append([label, *(100 * (energy / min(energies) - 1) for energy in energies)])
+    header = ["jobs move", *(name.removeprefix("first-") for name in BY_NODES)]
+    return aligned_table(header, cells, (None, *(2,) * len(BY_NODES)))
 
 
 def _convergence(folder: Path) -> str:
@@ -234,6 +247,7 @@ def main() -> None:
     places = {
         **selected_tables(folder, SELECTIONS),
         "policies": _figure_nine(by_row(rows[9])),
+        "lighter": _lighter(by_row(rows[9])),
         "convergence": _convergence(folder),
         "objectives": _objectives(),
     }

@@ -19,7 +19,7 @@ from papers import pages
 from papers.dras.configuration import HELD_OUT, PAPER_METHODS
 from papers.dras.curves import ORDERS
 from papers.dras.figures import KIVIAT, SURGE_METHODS
-from papers.irmasim.figures import ENERGY, KINDS, MEASURES, OVER_BEST, UNTIL
+from papers.irmasim.figures import ENERGY, KINDS, LIGHTER, MEASURES, OVER_BEST, UNTIL
 from papers.nsa.figures import JOBS, Compared
 from papers.nsa.tables import EPOCHS
 
@@ -135,7 +135,9 @@ DRAWN: dict[str, Names] = {
     ),
     "irmasim-figure7": BATCHES,
     "irmasim-figure8": BATCHES,
-    "irmasim-figure9": product([f"{model}: {policy}" for model in KINDS for policy in ACTION_NAMES], [ENERGY]),
+    "irmasim-figure9": product(
+        [f"{model}: {policy}" for model in (*KINDS, *LIGHTER) for policy in ACTION_NAMES], [ENERGY]
+    ),
     **{
         f"irmasim-figure{number}": [
             *product(SEEDS, AGENT),
