@@ -390,9 +390,10 @@ def amounts_asked(request: ClusterRequest, capacity: IntArray) -> IntArray:
     A job that has its nodes alone asks for at least all that is in the smallest nodes that it may get.
     """
     asked: IntArray = request.least_nodes * request.per_node + request.tasks * request.per_task
-    if request.is_exclusive:
-        smallest = capacity[request.masks.any(axis=0)].min(axis=0)
-        asked = np.maximum(asked, request.least_nodes * smallest)
+    allowed = capacity[request.masks.any(axis=0)]
+    # A reservation may keep a job off all nodes.
+    if request.is_exclusive and len(allowed):
+        asked = np.maximum(asked, request.least_nodes * allowed.min(axis=0))
     return asked
 
 

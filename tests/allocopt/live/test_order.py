@@ -13,7 +13,8 @@ from allocopt.cluster.request import Request
 from allocopt.errors import UsageError
 from allocopt.live.order import LiveOrder, exchanged, network_named, nice_of
 from allocopt.live.plan import Queue, queue_of
-from allocopt.live.slurm import Look, SlurmJob, slurm_job
+from allocopt.live.savings import expected_savings
+from allocopt.live.slurm import Closure, Look, SlurmJob, slurm_job
 from allocopt.simulator.scoring import N_FEATURES
 
 NOW = 2_000_000.0
@@ -96,6 +97,20 @@ def test_jobs_stand_by_the_scores_of_the_slow_twin(
     expected = sorted(range(len(queue.jobs)), key=lambda at: (scores[first + at], at))
     found = [scores[first + place] for place in places.tolist()]
     assert found == pytest.approx([scores[first + at] for at in expected])
+
+
+@pytest.mark.parametrize("is_down", [True, False])
+def test_a_job_that_wants_its_nodes_alone_is_scored_while_it_may_have_none(is_down: bool) -> None:
+    alone = Request(2, partition="half", is_exclusive=True)
+    waiting = (job_of(1, partition="half", request=alone), job_of(2, limit_s=60.0))
+    away = dict.fromkeys(NODES[:3], "down") if is_down else {}
+    closures = () if is_down else (Closure(NOW - 10, NOW + 9000, NODES[:3]),)
+    look, order = Look(NOW, a_cluster(), waiting, away, closures), LiveOrder(random_network(0))
+    queue = Queue.of(look)
+    assert not queue.requests[0].masks.any()
+    assert sorted(order.places(look, queue.jobs, queue.requests).tolist()) == [0, 1]
+    ordered = queue.taken([1, 0])
+    assert expected_savings(look, queue, ordered, order) is None
 
 
 @given(jobs(100, "PENDING"), st.randoms())
