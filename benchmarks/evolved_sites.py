@@ -82,7 +82,13 @@ def main() -> None:
     )
 
 
-CLAIM = "Orders tuned on the first half of a site's jobs, judged on the second half."
+CLAIM = (
+    "On the micro cluster jobs wait 24 % less than under EASY by the network tuned on its first half, 29 % "
+    "less by the shipped one, which lets the longest wait grow by 28 instead of 20 %. Tuning leaves "
+    "multifactor at age alone, which is EASY: with 250 jobs every weight of size lengthened the longest wait. "
+    "In the second half of UB-HPC's week only 3.7 % of the jobs wait for longer than a minute, in the first 58 "
+    "%, so that no order is worth more than 1 %."
+)
 
 
 if __name__ == "__main__":
