@@ -4,15 +4,13 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from allocopt.arrays import FloatArray
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.scoring import FEATURES
 from allocopt.simulator.simulate import as_scheduler
-from benchmarks.evolved_priority import LONGEST, WAIT, Rival, judged_logs, measured, shown
+from benchmarks.evolved_priority import LONGEST, WAIT, Rival, found_weights, judged_logs, measured, shown
 from heuristics.scheduling.queue_orders import NetworkOrder
 from learned.priorities.training import EvolvedPriorityTraining
 from papers.pages import page_parser, write_page
@@ -59,11 +57,7 @@ def evolved(folder: str, case: Mapping[str, Any], generations: int) -> FloatArra
         generations=generations,
         **options,
     )
-    learner = training.learner(seed)
-    for generation in range(generations):
-        learner.update(generation / generations)
-    _, weights, _ = training.result(learner)
-    return weights["network"].astype(np.float64)
+    return found_weights(training, seed)["network"]
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ from allocopt.traces.workload import UNKNOWN_USER, Workload
 from heuristics.scheduling.multifactor import Multifactor
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, NetworkOrder, ShortestJobFirst
 from learned.priorities.policy import EvolvedPriority
+from learned.priorities.training import OrderTraining
 from learned.weights import shipped_weights
 from papers.pages import page_parser, write_page
 
@@ -85,6 +86,13 @@ def judged_logs(folder: Path, *, is_quick: bool) -> Iterator[tuple[str, Workload
             raise BadFileError(f"{folder / 'traces' / name}: it does not say how many processors the machine has")
         workload = workload.fitting(machine)
         yield log, workload.stretch(0, jobs or len(workload)), machine
+
+
+def found_weights(training: OrderTraining, seed: int) -> dict[str, FloatArray]:
+    """Return the weights that a training finds, by name."""
+    learner, _ = training.trained(seed)
+    _, weights, _ = training.result(learner)
+    return {name: array.astype(np.float64) for name, array in weights.items()}
 
 
 def measures(workload: Workload, machine: int | Cluster, rival: Rival) -> list[float]:

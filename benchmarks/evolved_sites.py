@@ -3,17 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from allocopt.arrays import FloatArray
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import as_scheduler
-from benchmarks.evolved_priority import HEADER, WAIT, Rival, measured, shown
+from benchmarks.evolved_priority import HEADER, WAIT, Rival, found_weights, measured, shown
 from heuristics.scheduling.multifactor import Multifactor
 from heuristics.scheduling.queue_orders import NetworkOrder
-from learned.priorities.training import EvolvedPriorityTraining, MultifactorTraining, OrderTraining
+from learned.priorities.training import EvolvedPriorityTraining, MultifactorTraining
 from learned.rl.traces import read_on_cluster
 from papers.pages import page_parser, write_page
 
@@ -23,24 +20,15 @@ RULES = ("wfp3", "unicep", "sjf", "evolved-priority")
 HALF = 0.5
 
 
-def evolved(training: OrderTraining, generations: int, seed: int) -> Mapping[str, FloatArray]:
-    """Return the weights that a training finds."""
-    learner = training.learner(seed)
-    for generation in range(generations):
-        learner.update(generation / generations)
-    _, weights, _ = training.result(learner)
-    return {name: array.astype(np.float64) for name, array in weights.items()}
-
-
 def tuned(settings: Mapping[str, Any], generations: int, seed: int) -> dict[str, QueueOrder]:
     """Return an evolved network that begins at the shipped one, and tuned weights of multifactor."""
     of_network = EvolvedPriorityTraining(
         **settings, start="balanced", sigma=0.1, generations=generations, population=24, blocks=4
     )
     of_weights = MultifactorTraining(**settings, generations=generations, blocks=4)
-    age, job_size, cpu = evolved(of_weights, generations, seed)["weights"].tolist()
+    age, job_size, cpu = found_weights(of_weights, seed)["weights"].tolist()
     multifactor = Multifactor(age, job_size, cpu, of_weights.max_age_days, small_relative_to_time=True)
-    network = NetworkOrder(evolved(of_network, generations, seed)["network"])
+    network = NetworkOrder(found_weights(of_network, seed)["network"])
     return {"evolved-priority, tuned": network, "multifactor, tuned": multifactor}
 
 

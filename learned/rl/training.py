@@ -206,6 +206,11 @@ class DeclaredTraining(ABC, Generic[L]):
     def n_updates(self) -> int:
         """Number of updates."""
 
+    def trained(self, seed: int) -> tuple[L, list[dict[str, float]]]:
+        """Train in memory, writing nothing; return the learner and what was measured after each update."""
+        learner = self.learner(seed)
+        return learner, [learner.update(done / self.n_updates) for done in range(self.n_updates)]
+
     def learner(self, seed: int, workers: Workers = ALONE) -> L:
         """Return the learner before its first update."""
         check_torch()

@@ -102,10 +102,7 @@ SHOWN = {
 
 def _train_now(training: CushTraining, seed: int) -> tuple[Agent, Curve]:
     """Train, and return the best agent and what was measured after every epoch."""
-    from learned.cush.learner import CushLearner
-
-    learner: CushLearner = training.learner(seed, ALONE)
-    curve = [learner.update(epoch / training.n_updates) for epoch in range(training.n_updates)]
+    learner, curve = training.trained(seed)
     return learner.best_agent(), curve
 
 

@@ -166,8 +166,8 @@ FIRST_BATCH = 100
 ENERGY, RATIO = "energy kJ", "energy over the least, %"
 LIGHTER = {f"{KINDS[0]}, {share:g} of the memory volume": share for share in (0.0, 0.25, 0.5)}
 """The share of the memory volume of Table IV that jobs move, by the name of a variation of Figure 9."""
-BY_NODES = tuple(f"first-{nodes.name.lower()}" for nodes in NodeSelection if nodes is not NodeSelection.HIGH_MEM)
-"""Policies that differ only in the nodes they choose; without `HIGH_MEM`, since these jobs ask for no memory."""
+BY_NODES = tuple(nodes.name.lower() for nodes in NodeSelection if nodes is not NodeSelection.HIGH_MEM)
+"""How policies choose nodes; without `HIGH_MEM`, which chooses as `HIGH_GFLOPS` does: these jobs ask for no memory."""
 WORST, WORST_OF_SUBSET = "worst of all above the least, %", "worst of the subset above its least, %"
 
 
@@ -179,7 +179,7 @@ def _policies(asked: Asked, piece: str) -> Record:
     execution = Execution(ExecutionKind(model.split(",")[0]))
     names = asked.size([name for name in ACTION_NAMES if name != VOID_NAME], SUBSET)
     if model in LIGHTER:
-        names = BY_NODES
+        names = [f"first-{nodes}" for nodes in BY_NODES]
     return {
         name: simulate(jobs, PAPERS[HETEROGENEOUS], name, seed=seed, execution=execution).energy_j / 1e3
         for name in names
@@ -229,8 +229,7 @@ def _convergence(asked: Asked, piece: str, model: ExecutionKind) -> Record:
         episodes=asked.size(usual.episodes, QUICK_EPISODES),
         ent_coef=usual.ent_coef if asked.entropy < 0 else asked.entropy,
     )
-    learner = training.learner(seed_and_name(piece)[0])
-    rows = [learner.update(update / training.updates) for update in range(training.updates)]
+    learner, rows = training.trained(seed_and_name(piece)[0])
     machine, jobs = training.machine(), training.jobsets()[0]
     alone = -policy_rewards([jobs], machine, training.execution(), training.options())[0]
     played = Agent(learner.last(), training.options()).play(machine, jobs, training.execution())

@@ -15,7 +15,6 @@ import numpy as np
 from allocopt.envs.policy_selection.task import LEVELS, PolicySelectionEpisodes, PolicySelectionOptions
 from allocopt.report.plot import Axis, Colours, Panel
 from allocopt.report.words import Cell, aligned_table
-from allocopt.simulator.multicore.policies import NodeSelection
 from allocopt.simulator.simulate import simulate
 from learned.irmasim.training import HETEROGENEOUS, PAPERS, SUBSET, Agent, IrmasimTraining, policy_rewards
 from papers.irmasim.figures import BELOW, BY_NODES, ENERGY, KINDS, LIGHTER, MEASURES, OVER_BEST, UNTIL
@@ -106,13 +105,12 @@ def _figure_nine(found: ByRow) -> str:
         row: of[ENERGY]["ours"] for row, of in found.items() if ENERGY in of and row.startswith(f"{KINDS[0]}: ")
     }
     least = min(of_policies.values())
-    columns = [selection.name.lower() for selection in NodeSelection if selection is not NodeSelection.HIGH_MEM]
     cells: list[list[Cell]] = []
     # Serial jobs that ask for no memory make smallest and low_mem the same as first.
     for jobs in ("random", "first", "shortest", "low_mem_bw"):
-        energies = [of_policies[f"{KINDS[0]}: {jobs}-{nodes}"] for nodes in columns]
+        energies = [of_policies[f"{KINDS[0]}: {jobs}-{nodes}"] for nodes in BY_NODES]
         cells.append([jobs, *(100 * (energy / least - 1) for energy in energies)])
-    return aligned_table(["jobs", *columns], cells, (None, *(2,) * len(columns)))
+    return aligned_table(["jobs", *BY_NODES], cells, (None, *(2,) * len(BY_NODES)))
 
 
 def _lighter(found: ByRow) -> str:
@@ -120,10 +118,9 @@ def _lighter(found: ByRow) -> str:
     models = {model: model.split(", ")[1] for model in LIGHTER} | {KINDS[0]: "all of the memory volume"}
     cells: list[list[Cell]] = []
     for model, label in models.items():
-        energies = [found[f"{model}: {name}"][ENERGY]["ours"] for name in BY_NODES]
+        energies = [found[f"{model}: first-{nodes}"][ENERGY]["ours"] for nodes in BY_NODES]
         cells.append([label, *(100 * (energy / min(energies) - 1) for energy in energies)])
-    header = ["jobs move", *(name.removeprefix("first-") for name in BY_NODES)]
-    return aligned_table(header, cells, (None, *(2,) * len(BY_NODES)))
+    return aligned_table(["jobs move", *BY_NODES], cells, (None, *(2,) * len(BY_NODES)))
 
 
 def _convergence(folder: Path) -> str:
@@ -189,9 +186,7 @@ def _objectives() -> str:
         for seed in SEEDS:
             training = IrmasimTraining(objective=objective, **options)
             began = time.process_time()
-            learner = training.learner(seed)
-            for update in range(training.updates):
-                learner.update(update / training.updates)
+            learner, _ = training.trained(seed)
             seconds.append(time.process_time() - began)
             agent = Agent(learner.best, training.options())
             own = _over_best(training, agent, training.batch)
