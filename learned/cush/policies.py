@@ -21,7 +21,7 @@ from allocopt.simulator.state import FREE, NOBODY, RUNNING
 from allocopt.simulator.view import View
 from learned.rl.slots import SlotPolicy
 from learned.rl.workers import Workers
-from learned.weights import Card, Weights, check_shapes, find_weights, load_weights, two_layers
+from learned.weights import Card, Weights, check_shapes, dense_layers, find_weights, load_weights, relu
 
 JOBS, POLICIES = "jobs.", "policies."  # What the names of both networks' parameters begin with where they are together
 LEARNED, ORACLE = "learned", "oracle"
@@ -66,7 +66,7 @@ class PolicySelector:
             return np.asarray(penalties.argmin(axis=1), dtype=np.int64)
         if self.how != LEARNED:
             return np.full(len(described), FIXED.index(self.how), dtype=np.int64)
-        logits = two_layers(self.weights, described, lambda values: np.maximum(values, np.float32(0.0)))
+        logits = dense_layers(self.weights, described, relu)
         if uniform is None:
             return np.asarray(logits.argmax(axis=1), dtype=np.int64)
         first = 1.0 / (1.0 + np.exp(np.clip(np.diff(logits.astype(np.float64))[:, 0], -60.0, 60.0)))

@@ -23,7 +23,7 @@ from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.traces.tasks import TaskWorkload, npb_batch, read_irmasim
 from learned.rl.training import A2cSettings, DeclaredTraining, PgSettings, Trained, option
 from learned.rl.workers import Environment, Stateful, Workers
-from learned.weights import Card, load_weights, two_layers
+from learned.weights import Card, dense_layers, load_weights
 
 if TYPE_CHECKING:
     from learned.rl.algorithms import BestKept
@@ -80,7 +80,7 @@ class Agent:
 
     def choose(self, seen: Float32Array, legal: BoolArray) -> IntArray:
         """Return the legal policies of the greatest logits, the first of equals, shape ``(E,)``."""
-        return np.asarray(np.where(legal, two_layers(self.weights, seen, np.tanh), -np.inf).argmax(axis=1))
+        return np.asarray(np.where(legal, dense_layers(self.weights, seen, np.tanh), -np.inf).argmax(axis=1))
 
     def play(self, machine: Machine, jobs: TaskWorkload, execution: Execution | None = None, seed: int = 0) -> _Played:
         """Simulate jobs by the policies that the agent prefers; the seed fixes what random ones choose.

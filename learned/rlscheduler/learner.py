@@ -11,7 +11,7 @@ from allocopt.envs.batch_scheduling.task import BatchScheduling
 from allocopt.errors import UsageError
 from learned.rl.networks import dense, slot_logits
 from learned.rl.workers import Stateful
-from learned.rlscheduler.policy import SIZES, WINDOW
+from learned.rlscheduler.policy import ACTOR, SIZES, WINDOW
 
 CLIP_RANGE, GAE_LAMBDA = 0.2, 0.97
 ACTOR_RATE, CRITIC_RATE = 3e-4, 1e-3
@@ -149,5 +149,5 @@ class RlSchedulerLearner(Stateful):
     def actor_parameters(self) -> dict[str, Any]:
         """Return the parameters of the kernel network, without the critic."""
         return {
-            f"actor.{name}": tensor.detach().numpy().copy() for name, tensor in self.network.actor.state_dict().items()
+            f"{ACTOR}{name}": tensor.detach().numpy().copy() for name, tensor in self.network.actor.state_dict().items()
         }

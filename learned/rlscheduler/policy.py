@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,41 +11,32 @@ from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.envs.batch_scheduling.task import HOUR_S, MEANINGS
 from allocopt.simulator.decisions import Decision, Start
 from allocopt.simulator.view import View
-from learned.weights import Card, check_shapes, find_weights, load_weights
+from learned.weights import Card, Weights, check_shapes, dense_layers, find_weights, load_weights, relu
 
 NAME = "rlscheduler"
 SIZES = (len(MEANINGS), 32, 16, 8, 1)
 """Neurons of the kernel network, from the features of a job to its score."""
+ACTOR = "actor."
+"""What names of the kernel network's parameters begin with in a file of weights."""
 WINDOW, EPISODE_JOBS = 128, 256
-
-
-class Layer(NamedTuple):
-    """A dense layer: weights, shape ``(outputs, inputs)``, and biases."""
-
-    weight: Float32Array
-    bias: Float32Array
 
 
 def kernel_shapes() -> dict[str, tuple[int, ...]]:
     """Return the shapes of the kernel network's parameters, by their names in torch."""
     shapes: dict[str, tuple[int, ...]] = {}
     for at, (inputs, outputs) in enumerate(pairwise(SIZES)):
-        shapes |= {f"actor.{2 * at}.weight": (outputs, inputs), f"actor.{2 * at}.bias": (outputs,)}
+        shapes |= {f"{ACTOR}{2 * at}.weight": (outputs, inputs), f"{ACTOR}{2 * at}.bias": (outputs,)}
     return shapes
 
 
-def _layers(weights: dict[str, Float32Array], card: Card) -> tuple[Layer, ...]:
+def _kernel(weights: dict[str, Float32Array], card: Card) -> Weights:
     check_shapes(kernel_shapes(), weights)
-    return tuple(
-        Layer(weights[f"actor.{2 * at}.weight"], weights[f"actor.{2 * at}.bias"]) for at in range(len(SIZES) - 1)
-    )
+    return {name.removeprefix(ACTOR): weights[name] for name in kernel_shapes()}
 
 
-def scores_of(layers: tuple[Layer, ...], features: Float32Array) -> Float32Array:
-    """Return the scores of jobs with features of shape ``(n, 8)``, shape ``(n,)``."""
-    for layer in layers[:-1]:
-        features = np.maximum(features @ layer.weight.T + layer.bias, 0.0)
-    found: Float32Array = (features @ layers[-1].weight.T + layers[-1].bias)[:, 0]
+def scores_of(kernel: Weights, features: Float32Array) -> Float32Array:
+    """Return the scores that a kernel network gives jobs with features of shape ``(n, 8)``, shape ``(n,)``."""
+    found: Float32Array = dense_layers(kernel, features, relu)[:, 0]
     return found
 
 
@@ -71,13 +62,13 @@ class RlScheduler:
     """
 
     weights: str = "sdsc-sp2"
-    _layers: tuple[Layer, ...] = field(init=False, repr=False, compare=False)
+    _network: Weights = field(init=False, repr=False, compare=False)
     _operation: _Operation = field(init=False, repr=False, compare=False, default_factory=_Operation)
 
     name: ClassVar[str] = NAME
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_layers", load_weights(find_weights(NAME, self.weights), NAME, _layers))
+        object.__setattr__(self, "_network", load_weights(find_weights(NAME, self.weights), NAME, _kernel))
 
     def schedule(self, view: View) -> Iterator[Decision]:
         """Start chosen jobs while they fit, then those that do not delay the chosen one."""
@@ -89,7 +80,7 @@ class RlScheduler:
                 waiting = view.first(WINDOW)
                 if not len(waiting):
                     return
-                scores = scores_of(self._layers, features_of(view, waiting))
+                scores = scores_of(self._network, features_of(view, waiting))
                 operation.chosen = int(waiting[int(np.argmax(scores))])
             if not view.fits(operation.chosen):
                 break

@@ -129,9 +129,18 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], weights: Weights) -> Non
             raise ValueError(f"parameter {name!r} has shape {weights[name].shape}, must be {shape}")
 
 
-def two_layers(
+def dense_layers(
     weights: Weights, inputs: Float32Array, activation: Callable[[Float32Array], Float32Array]
 ) -> Float32Array:
-    """Apply layers ``0`` and ``2`` of `learned.rl.networks.dense`, an activation between them, to rows of inputs."""
-    hidden = activation(inputs @ weights["0.weight"].T + weights["0.bias"])
-    return np.asarray(hidden @ weights["2.weight"].T + weights["2.bias"], dtype=np.float32)
+    """Apply the layers ``0``, ``2``, .. of `learned.rl.networks.dense`, activations between them, to rows of inputs."""
+    found = inputs @ weights["0.weight"].T + weights["0.bias"]
+    place = 2
+    while f"{place}.weight" in weights:
+        found = activation(found) @ weights[f"{place}.weight"].T + weights[f"{place}.bias"]
+        place += 2
+    return np.asarray(found, dtype=np.float32)
+
+
+def relu(values: Float32Array) -> Float32Array:
+    """Return values, those below 0 as 0."""
+    return np.maximum(values, np.float32(0.0))

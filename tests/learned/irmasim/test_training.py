@@ -11,7 +11,7 @@ from allocopt.errors import BadFileError
 from allocopt.simulator.simulate import simulate
 from allocopt.training import TrainingRequest
 from learned.irmasim.training import HIDDEN, PAPERS, SUBSET, Agent, IrmasimTraining, _WholeEpisodes, policy_rewards
-from learned.weights import Card, two_layers, write_weights
+from learned.weights import Card, dense_layers, write_weights
 
 
 def small(**options: object) -> IrmasimTraining:
@@ -71,7 +71,7 @@ def test_the_network_in_numpy_is_the_one_in_torch() -> None:
     module = dense(21, HIDDEN, 5, activation=torch.nn.Tanh())
     seen = np.random.default_rng(0).random((7, 21), dtype=np.float32)
     expected = module(torch.from_numpy(seen)).detach().numpy()
-    np.testing.assert_allclose(two_layers(weights_of(module), seen, np.tanh), expected, atol=1e-6)
+    np.testing.assert_allclose(dense_layers(weights_of(module), seen, np.tanh), expected, atol=1e-6)
     agent, legal = Agent(weights_of(module), small().options()), np.ones((7, 5), dtype=np.bool_)
     np.testing.assert_array_equal(agent.choose(seen, legal), expected.argmax(axis=1))
     legal[:, expected[0].argmax()] = False

@@ -12,19 +12,17 @@ from allocopt.simulator.scheduler import SchedulerError
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from learned.rlscheduler import policy as acting
-from learned.rlscheduler.policy import Layer, RlScheduler, features_of, scores_of
-from learned.weights import Card, write_weights
+from learned.rlscheduler.policy import ACTOR, RlScheduler, features_of, scores_of
+from learned.weights import Card, Weights, write_weights
 
 
-def layers_of(seed: int) -> tuple[Layer, ...]:
-    rng, shapes = np.random.default_rng(seed), list(acting.kernel_shapes().values())
-    arrays = [rng.normal(0.0, 0.5, shape).astype(np.float32) for shape in shapes]
-    return tuple(Layer(*pair) for pair in zip(arrays[::2], arrays[1::2], strict=True))
+def network_of(seed: int) -> Weights:
+    rng, shapes = np.random.default_rng(seed), acting.kernel_shapes().items()
+    return {name.removeprefix(ACTOR): rng.normal(0.0, 0.5, shape).astype(np.float32) for name, shape in shapes}
 
 
-def a_file(path: Path, layers: tuple[Layer, ...]) -> str:
-    names = list(acting.kernel_shapes())
-    weights = dict(zip(names, [array for layer in layers for array in layer], strict=True))
+def a_file(path: Path, network: Weights) -> str:
+    weights = {f"{ACTOR}{name}": array for name, array in network.items()}
     write_weights(path, weights, Card("rlscheduler", "kernel", 0, 1, "0", "none", "test", {}))
     return str(path)
 
@@ -34,29 +32,28 @@ def test_scores_are_those_of_torch() -> None:
     from learned.rlscheduler.learner import ActorCritic
 
     network = ActorCritic()
-    state = network.actor.state_dict()
-    layers = tuple(Layer(state[f"{2 * at}.weight"].numpy(), state[f"{2 * at}.bias"].numpy()) for at in range(4))
+    weights = {name: tensor.numpy() for name, tensor in network.actor.state_dict().items()}
     features = np.random.default_rng(0).random((20, 8), dtype=np.float32)
     with torch.no_grad():
         expected = network.actor(torch.from_numpy(features)).squeeze(1).numpy()
-    assert scores_of(layers, features) == pytest.approx(expected, abs=1e-5)
+    assert scores_of(weights, features) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_policy_starts_jobs_when_the_environment_that_trains_it_would(seed: int, tmp_path: Path) -> None:
     jobs = busy_days(seed, acting.EPISODE_JOBS, 2, 32)
-    layers = layers_of(seed)
+    network = network_of(seed)
     task = BatchScheduling(jobs, 32, n_jobs=len(jobs), window=acting.WINDOW, backfill="easy")
     episodes = task.episodes(1, np.random.default_rng(0))
 
     def choose(seen: np.ndarray, legal: np.ndarray) -> np.ndarray:
         # An episode that is over has one legal slot without a job.
         n = int(legal[0].sum())
-        return np.array([int(np.argmax(scores_of(layers, seen[0, :n])))])
+        return np.array([int(np.argmax(scores_of(network, seen[0, :n])))])
 
     episodes.play(choose, np.zeros(1, dtype=np.int64))
     expected = episodes.schedule()
-    found = simulate(jobs, 32, RlScheduler(a_file(tmp_path / "w.safetensors", layers)))
+    found = simulate(jobs, 32, RlScheduler(a_file(tmp_path / "w.safetensors", network)))
     # The environment counts from the first submission.
     assert found.start - jobs.submit[0] == pytest.approx(expected.start)
 
