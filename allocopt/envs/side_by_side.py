@@ -102,7 +102,7 @@ Shared = Annotated[T, SHARED]  # the same for all episodes
 _STATE_PLACES: dict[str, Any] = dict.fromkeys(State._fields, OWN) | dict.fromkeys(
     ("rules", "steps", "unpromised", "least"), SHARED
 )
-_STATE_PLACES["scores"] = {name: Place(array=f"scores_{name}") for name in Scores._fields}  # empty
+_STATE_PLACES["scores"] = dict.fromkeys(Scores._fields, Place(array="least"))  # empty, as the index is
 _OF_JOBS = {"jobs": OWN_BY_JOB, "request": OF_JOBS}
 _OF_TASKS = {"jobs": Place(is_own=True, counted="tasks", array="records"), "request": OF_TASKS}
 Simulation = Annotated[State, STATE, _STATE_PLACES | _OF_JOBS]  # the records of the state are jobs of the jobset

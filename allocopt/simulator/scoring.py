@@ -8,7 +8,7 @@ counts in the output. The first column is the linear function, the others are th
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,8 @@ FEATURES: Mapping[str, str] = MappingProxyType(
 """What a score is computed from, in order. Jobs that ask for a whole machine have a share of 1."""
 
 N_FEATURES = len(FEATURES)
-BIAS, OUTPUT = N_FEATURES, N_FEATURES + 1
-"""Rows of a network behind those of the features."""
+BIAS, OUTPUT, N_ROWS = N_FEATURES, N_FEATURES + 1, N_FEATURES + 2
+"""Rows of a network behind those of the features, and how many rows there are."""
 LAST, LAST_BUT_ONE, USED, N_ENDED = range(4)
 """Columns of `Scores.history`: run times of the two jobs of the user that ended last, ``used_of_limit``, and how many
 jobs have ended."""
@@ -71,7 +71,7 @@ def no_history(users: int) -> FloatArray:
 
 def linear_network(weights: Mapping[str, float]) -> FloatArray:
     """Return the network of a linear score, shape ``(F + 2, 1)``: a weight for each of some features."""
-    network = np.zeros((N_FEATURES + 2, 1))
+    network = np.zeros((N_ROWS, 1))
     network[[list(FEATURES).index(name) for name in weights], 0] = list(weights.values())
     network[OUTPUT, 0] = 1.0
     return network
@@ -83,7 +83,7 @@ class Scores(NamedTuple):
     All arrays are empty if no order is scored and nothing is predicted.
     """
 
-    networks: Annotated[FloatArray, 3]  # weights for the queue and for backfilling, ``(2, F + 2, H + 1)``
+    networks: FloatMatrix  # weights for the queue, below them those for backfilling, ``(2 (F + 2), H + 1)``
     history: FloatMatrix  # what is known of each user's jobs, ``(U, 4)``; see `LAST`
     jobs: FloatMatrix  # ``(n, 4 + R)``; see `LN_LIMIT`
     now: FloatMatrix  # seven rows of as many columns as the longest needs; see `IDLE`
@@ -106,16 +106,16 @@ def new_scores(
     given = [None if keys is None else keys.network for keys in (order, backfill_order)]
     sizes = {network.shape for network in given if network is not None}
     if predicts and not sizes:
-        sizes = {(N_FEATURES + 2, 1)}
+        sizes = {(N_ROWS, 1)}
     if not sizes:
-        return Scores(np.zeros((0, 0, 0)), *(np.zeros((0, 0)) for _ in range(3)))
-    if any(len(shape) != 2 or shape[0] != N_FEATURES + 2 or shape[1] < 1 for shape in sizes):
+        return Scores(*(np.zeros((0, 0)) for _ in Scores._fields))
+    if any(len(shape) != 2 or shape[0] != N_ROWS or shape[1] < 1 for shape in sizes):
         shape = next(iter(sizes))
         raise UsageError(
-            f"the network that scores jobs has the shape {shape}, must have {N_FEATURES + 2} rows and a column or more"
+            f"the network that scores jobs has the shape {shape}, must have {N_ROWS} rows and a column or more"
         )
     columns = max(shape[1] for shape in sizes)
-    networks = np.zeros((2, N_FEATURES + 2, columns))
+    networks = np.zeros((2, N_ROWS, columns))
     for at, network in enumerate(given):
         if network is not None:
             networks[at, :, : network.shape[1]] = network
@@ -131,4 +131,4 @@ def new_scores(
     now = np.zeros((7, max(STARTED_WAIT + 1, N_FEATURES, columns, len(counted))))
     now[IDLE, : len(counted)] = now[TOTAL, : len(counted)] = total[counted]
     jobs = np.concatenate((np.stack([np.log(limit), np.log(share), share, rows], axis=1), asked), axis=1)
-    return Scores(networks, history, jobs, now)
+    return Scores(np.concatenate(networks), history, jobs, now)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from allocopt.arrays import FloatArray
-from allocopt.simulator.scoring import BIAS, FEATURES, N_FEATURES, OUTPUT
+from allocopt.simulator.scoring import BIAS, FEATURES, N_FEATURES, N_ROWS, OUTPUT
 
 SCALES: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
@@ -53,7 +53,7 @@ def parameters_of(network: FloatArray, features: Sequence[str], hidden: int) -> 
 
     Raises ValueError if the network has another number of hidden neurons.
     """
-    if network.shape != (N_FEATURES + 2, 1 + hidden):
+    if network.shape != (N_ROWS, 1 + hidden):
         raise ValueError(f"the network has {network.shape[1] - 1} hidden neurons, not {hidden}")
     used = [list(FEATURES).index(name) for name in features]
     weights = network[:N_FEATURES] * _SPREADS[:, None]
@@ -70,7 +70,7 @@ def network_of(parameters: FloatArray, features: Sequence[str], hidden: int) -> 
     """
     used, k = [list(FEATURES).index(name) for name in features], len(features)
     neurons = parameters[k:].reshape(hidden, k + 2)
-    network = np.zeros((N_FEATURES + 2, 1 + hidden))
+    network = np.zeros((N_ROWS, 1 + hidden))
     network[used, 0], network[OUTPUT, 0] = parameters[:k], 1.0
     network[np.array([*used, BIAS, OUTPUT]), 1:] = neurons.T
     network[BIAS] -= (_CENTRES / _SPREADS) @ network[:N_FEATURES]

@@ -7,7 +7,7 @@ import numpy as np
 
 from allocopt.arrays import Float32Array, FloatArray
 from allocopt.simulator.rules import QueueKeys
-from allocopt.simulator.scoring import N_FEATURES
+from allocopt.simulator.scoring import N_ROWS
 from allocopt.traces.workload import Workload
 from learned.weights import Card, check_shapes, find_weights, load_weights
 
@@ -15,7 +15,7 @@ NAME = "evolved-priority"
 
 
 def _network(weights: dict[str, Float32Array], card: Card) -> FloatArray:
-    check_shapes({"network": (N_FEATURES + 2, 1 + int(card.settings["hidden"]))}, weights)
+    check_shapes({"network": (N_ROWS, 1 + int(card.settings["hidden"]))}, weights)
     return weights["network"].astype(np.float64)
 
 

@@ -25,6 +25,7 @@ from allocopt.simulator.scoring import (
     MEAN_WAIT,
     N_ENDED,
     N_FEATURES,
+    N_ROWS,
     N_STARTED,
     NEURONS,
     OUTPUT,
@@ -160,7 +161,7 @@ def learn_of_end(state: Events, job: int) -> None:
 
 @helper()
 def _summarize(scores: Scores, which: int, n_waiting: int, longest_wait: float) -> None:
-    now, network, n_neurons = scores.now, scores.networks[which], scores.networks.shape[2]
+    now, network, n_neurons = scores.now, scores.networks[which * N_ROWS :], scores.networks.shape[1]
     queue = now[WAITING]
     queue[LN_MEAN_LIMIT] = np.log(queue[LIMITS] / n_waiting)
     queue[LN_MEAN_SHARE] = np.log(queue[SHARES] / n_waiting)
@@ -193,7 +194,7 @@ def look_over_queue(state: Events, which: int) -> None:
 @helper()
 def score_of(scores: Scores, which: int, job: int, limit: float, wait: float) -> float:
     """Return the score of a job that has waited so many seconds, as things were at the last `look_over_queue`."""
-    now, network, n_neurons = scores.now, scores.networks[which], scores.networks.shape[2]
+    now, network, n_neurons = scores.now, scores.networks[which * N_ROWS :], scores.networks.shape[1]
     queue, x, user = now[WAITING], now[INPUTS], int(scores.jobs[job, USER])
     ln_limit, ln_share = scores.jobs[job, LN_LIMIT], scores.jobs[job, LN_SHARE]
     ln_predicted, ln_wait = np.log(_predicted_run(scores, job, limit)), np.log(wait + MINUTE_S)
