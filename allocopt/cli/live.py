@@ -92,6 +92,108 @@ def _slurm(
 app.command("slurm")(command_of(_slurm))
 
 
+@dataclass(frozen=True, slots=True)
+class _HostOptions:
+    """Which running jobs are hosts; one of the two."""
+
+    slurm: Annotated[
+        str | None,
+        typer.Option(metavar="NODES", help="Jobs that Slurm runs on these nodes, which are this machine."),
+    ] = None
+    process: Annotated[
+        str | None, typer.Option(metavar="PID,...", help="These processes and what they start; each is a host.")
+    ] = None
+    comment: Annotated[
+        str | None, typer.Option(metavar="WORD", help="Only jobs of Slurm with the word in their comment.")
+    ] = None
+    limit: Annotated[float | None, typer.Option(min=0, help="Seconds for which the processes may run.")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class _HostLimits:
+    """What hosts bear, and times in seconds."""
+
+    most_slowdown: Annotated[float, typer.Option(min=1, help="Of a host, beyond which its guest is paused.")] = 1.5
+    rest: Annotated[float, typer.Option(min=0, help="Seconds for which it gets no guest then.")] = 30.0
+    period: Annotated[float, typer.Option(min=0.05, help="Seconds between two looks.")] = 0.5
+    seconds: Annotated[
+        float | None,
+        typer.Option("--for", min=0, max=LARGEST, help="Serve for so many seconds; if not given, until all ended."),
+    ] = None
+
+
+def _guests(
+    guests: Annotated[Path, file_argument("Programs that wait, as TOML; see the documentation.", metavar="GUESTS")],
+    journal: Annotated[Path, file_option("Where everything that happens is written.", metavar="FILE")],
+    hosts: _HostOptions,
+    limits: _HostLimits,
+    policy: Annotated[
+        str, typer.Option(autocompletion=names_of("policies"), help="A policy that divides cores, such as asax.")
+    ] = "asax",
+    option: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the policy.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Fixes what the policy draws.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Run programs as guests on the cores of running jobs, by control groups.
+
+    A guest is paused when its host suffers or ends, and goes on beside another one. Nothing of it is left when the
+    service ends, or is killed. It needs control groups that it may write.
+    """
+    from allocopt.cli.spec_options import parse_options
+    from allocopt.cluster.hostlist import expand_hostlist
+    from allocopt.errors import UsageError
+    from allocopt.live.hosting.guests import read_guests
+    from allocopt.live.hosting.hosts import Hosts, ProcessHosts, SlurmHosts
+    from allocopt.live.hosting.service import HostingService, Limits
+    from allocopt.live.journal import Journal
+    from allocopt.live.service import OptIn
+    from allocopt.live.slurm import Slurm
+    from allocopt.report.words import aligned_table
+    from allocopt.simulator.quota.scheduler import QuotaScheduler
+    from allocopt.simulator.scheduler import get_policy
+
+    if (hosts.slurm is None) == (hosts.process is None):
+        raise UsageError("one of --slurm and --process must be given: whose cores guests run on")
+    if hosts.process is not None and hosts.comment is not None:
+        raise UsageError("--comment is of jobs of Slurm: give --slurm")
+    if hosts.slurm is not None and hosts.limit is not None:
+        raise UsageError("--limit is of processes, jobs of Slurm have their own: give --process")
+    found = get_policy(policy, parse_options(option or []))
+    if not isinstance(found, QuotaScheduler):
+        raise UsageError(f"policy {policy!r} does not divide cores between jobs; asax and static-50 do")
+    waiting = read_guests(guests)
+    source: Hosts
+    if hosts.process is not None:
+        source = ProcessHosts(_pids(hosts.process), hosts.limit or float("inf"))
+    else:
+        source = SlurmHosts(Slurm(), tuple(expand_hostlist(hosts.slurm or "")), OptIn(comment=hosts.comment))
+    bears = Limits(limits.period, most_slowdown=limits.most_slowdown, rest_s=limits.rest)
+    with Journal(journal) as file:
+        service = HostingService(found, source, waiting, file, bears, seed)
+        outcomes = service.run(limits.seconds)
+    if as_json:
+        for one in outcomes:
+            print(json.dumps(asdict(one), allow_nan=False))
+        return
+    rows = [[one.guest, one.code, one.elapsed_s, one.processor_s, one.pauses] for one in outcomes]
+    print(aligned_table(("guest", "exit code", "s", "processor s", "pauses"), rows, (None, None, 1, 1, None)))
+    for name, slowdown in service.slowdowns.items():
+        print(f"host {name}: {slowdown:.2f} times as long as alone")
+
+
+def _pids(words: str) -> tuple[int, ...]:
+    from allocopt.errors import UsageError
+
+    listed = listed_words(words)
+    for word in listed:
+        if not word.isdecimal():
+            raise UsageError(f"--process takes numbers of processes, {word!r} is none")
+    return tuple(map(int, listed))
+
+
+app.command("guests")(command_of(_guests))
+
+
 @app.command("release")
 def _release(
     wait: Annotated[

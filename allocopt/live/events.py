@@ -102,6 +102,18 @@ class _Left(_Event):
     why: str
 
 
+class _OfGuest(_Event):
+    guest: str
+    host: str = ""
+    percent: int = 0
+    why: str = ""
+
+
+class _OfHost(_Event):
+    host: str
+    slowdown: float
+
+
 class _Expected(_Event):
     waiting: int
     slurm_wait_s: float
@@ -121,6 +133,8 @@ _MODELS: dict[str, type[_Event]] = {
     "expected": _Expected,
     "away": _Away,
     "back": _Away,
+    **dict.fromkeys(("guest placed", "guest quota", "guest paused", "guest ended", "guest killed"), _OfGuest),
+    "host ended": _OfHost,
     **dict.fromkeys(("pinned", "held", "unpinned", "unseen", "released", "refused", "left alone", "placed"), _OfJobs),
 }
 

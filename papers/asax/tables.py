@@ -1,9 +1,14 @@
 """Tables 2 and 3 and Figure 3: the paper's queue on 64, 128 and 256 cores by all schedulers; three views of it."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from allocopt.problems.coallocation.interference import Interference
 from allocopt.reproduction import Records
 from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
 from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing, StaticSharing
@@ -27,36 +32,50 @@ def queue_of(seed: int, cores: int) -> tuple[QueuedJob, ...]:
     return asax_queue(rng, walltime_factor=WALLTIME_FACTOR, cluster=cores, between_s=BETWEEN_S)
 
 
-def learner(loss: Loss = Loss.LIMIT, idle_weight: float = 0.0) -> AsaxScheduler:
+def learner(loss: Loss = Loss.LIMIT, idle_weight: float = 0.0, full_loss_at: float = FULL_LOSS_AT) -> AsaxScheduler:
     """Return a scheduler that knows nothing."""
-    return AsaxScheduler(Asax.untrained(full_loss_at=FULL_LOSS_AT), loss=loss, idle_weight=idle_weight)
+    return AsaxScheduler(Asax.untrained(full_loss_at=full_loss_at), loss=loss, idle_weight=idle_weight)
 
 
-def simulated(queue: tuple[QueuedJob, ...], cores: int, scheduler: QuotaScheduler, seed: int) -> QuotaSchedule:
+def simulated(
+    queue: tuple[QueuedJob, ...],
+    cores: int,
+    scheduler: QuotaScheduler,
+    seed: int,
+    interference: Interference | None = None,
+) -> QuotaSchedule:
     """Simulate a queue to its end; jobs are not killed at their limits (section 5)."""
-    done = simulate(queue_workload(queue), cores, scheduler, seed=seed, execution=QuotaExecution(queue))
+    execution = QuotaExecution(queue, interference=interference)
+    done = simulate(queue_workload(queue), cores, scheduler, seed=seed, execution=execution)
     assert isinstance(done, QuotaSchedule)
     return done
 
 
-def _trained(scheduler: AsaxScheduler, cores: int, lessons: int) -> AsaxScheduler:
-    for lesson in range(LESSON_SEED, LESSON_SEED + lessons):
-        simulated(queue_of(lesson, cores), cores, scheduler, lesson)
-    return scheduler
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How a queue is scheduled."""
+
+    make: Callable[[], QuotaScheduler]
+    is_trained: bool = False  # whether the scheduler has seen the queues of `LESSONS` before
+    paging: float = Interference().paging  # see `Interference`
 
 
-REFERENCE, CEILING = "space-sharing", "coallocation-scip"
-METHODS: Mapping[str, Callable[[int, int], QuotaScheduler]] = {
-    REFERENCE: lambda cores, lessons: SpaceSharing(),
-    "static-50": lambda cores, lessons: StaticSharing(),
-    "static-50-memory": lambda cores, lessons: StaticSharing(heeds_memory=True),
-    "asax": lambda cores, lessons: learner(),
-    "asax, trained": lambda cores, lessons: _trained(learner(), cores, lessons),
-    "asax, trained, degradation": lambda cores, lessons: _trained(learner(Loss.DEGRADATION), cores, lessons),
-    "asax, trained, idle counted": lambda cores, lessons: _trained(learner(idle_weight=1.0), cores, lessons),
-    CEILING: lambda cores, lessons: CoallocationScheduler("scip"),
+REFERENCE, UNLEARNED, CEILING = "space-sharing", "asax, learning off", "coallocation-scip"
+METHODS: Mapping[str, Method] = {
+    REFERENCE: Method(SpaceSharing),
+    "static-50": Method(StaticSharing),
+    "static-50, paging 1": Method(StaticSharing, paging=1.0),
+    "static-50, paging 0": Method(StaticSharing, paging=0.0),
+    "static-50-memory": Method(partial(StaticSharing, heeds_memory=True)),
+    # No loss is above 0 if it is full at infinity, and without a loss no weight changes.
+    UNLEARNED: Method(partial(learner, full_loss_at=math.inf)),
+    "asax": Method(learner),
+    "asax, trained": Method(learner, is_trained=True),
+    "asax, trained, degradation": Method(partial(learner, Loss.DEGRADATION), is_trained=True),
+    "asax, trained, idle counted": Method(partial(learner, idle_weight=1.0), is_trained=True),
+    CEILING: Method(partial(CoallocationScheduler, "scip")),
 }
-"""Makes the scheduler of each method for a cluster; every run begins with a new one."""
+"""The methods by name; every run begins with a scheduler of its own."""
 
 
 def pieces(asked: Asked) -> list[str]:
@@ -72,11 +91,15 @@ def seeds_of(asked: Asked) -> list[int]:
 def measured(asked: Asked, piece: str) -> Record:
     """Simulate all seeds under a method, and keep what the tables need of each."""
     size, method = piece.split(": ")
-    cores, runs = int(size), []
+    cores, how, runs = int(size), METHODS[method], []
+    first = how.make()
+    if how.is_trained:
+        for lesson in range(LESSON_SEED, LESSON_SEED + asked.size(LESSONS, QUICK_LESSONS)):
+            simulated(queue_of(lesson, cores), cores, first, lesson)
+    before = _weight_updates(first)
     for seed in seeds_of(asked):
-        scheduler = METHODS[method](cores, asked.size(LESSONS, QUICK_LESSONS))
-        before = _weight_updates(scheduler)
-        done = simulated(queue_of(seed, cores), cores, scheduler, seed)
+        scheduler = deepcopy(first)
+        done = simulated(queue_of(seed, cores), cores, scheduler, seed, Interference(paging=how.paging))
         runs.append({**_metrics(done), **_risks(scheduler), "updates": float(_weight_updates(scheduler) - before)})
     return {"runs": runs}
 
@@ -166,9 +189,9 @@ def _queues(records: Records) -> Iterator[Number]:
 
 
 def _beside(piece: str, runs: Runs, records: Records) -> Iterator[Number]:
-    """Yield changes against space sharing, and the response beyond the exact model's, run by run."""
+    """Yield changes against space sharing, and the response over that of others, run by run."""
     cores, method = piece.split(": ")
-    base, ceiling = (records.get(f"{cores}: {other}") for other in (REFERENCE, CEILING))
+    base = records.get(f"{cores}: {REFERENCE}")
     line, reference = TABLE_THREE.get(piece, {}), TABLE_THREE[f"{cores}: {REFERENCE}"]
     if base is not None and method != REFERENCE:
         points = [run["cpu"] - other["cpu"] for run, other in zip(runs, base["runs"], strict=True)]
@@ -179,9 +202,10 @@ def _beside(piece: str, runs: Runs, records: Records) -> Iterator[Number]:
             change = _percent_change(line[name], reference[name]) if name in line else None
             changes = _percent_changes(runs, base["runs"], key)
             yield mean_of(piece, f"{column} over space sharing, +%", changes, change)
-    if ceiling is not None and method != CEILING:
-        gaps = _percent_changes(runs, ceiling["runs"], "response_h")
-        yield mean_of(piece, "response over the exact model's, +%", gaps)
+    for other, whose in ((CEILING, "the exact model's"), (UNLEARNED, "that without learning")):
+        beside = records.get(f"{cores}: {other}")
+        if beside is not None and method != other:
+            yield mean_of(piece, f"response over {whose}, +%", _percent_changes(runs, beside["runs"], "response_h"))
 
 
 def _makespans(records: Records) -> Iterator[Number]:

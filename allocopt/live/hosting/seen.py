@@ -1,0 +1,124 @@
+"""What is known of hosts and guests by looking at their processes, in the terms of the simulation's quotas."""
+
+import math
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from allocopt.live.hosting.control_groups import Group
+from allocopt.live.hosting.guests import Guest
+from allocopt.live.hosting.hosts import Host
+from allocopt.live.hosting.processes import Use, Watch
+from allocopt.simulator.quota.execution import Progress
+from allocopt.traces.applications import QueuedJob
+from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
+
+_LEAST_SHARE = 1e-9  # of its cores that a host is taken to keep busy, which is above 0
+_SHARES = 100  # steps of that share: who keeps less than 1 % busy is idle
+_LEAST_GOT = 1e-3  # share of its wishes that a job is taken to get
+_NEWEST = 0.3  # weight of the newest look in the share of its wishes that a host gets alone
+_LIMIT_OVER_RUN = 1.25  # where nothing is known of a run time but its limit
+_NO_LIMIT_S = 1e8  # limit of a host that has none
+_LEAST_LEFT_S = 1.0  # for which a job that has not ended still runs
+MIB_PER_CORE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20 / (os.cpu_count() or 1)
+"""Memory of this machine, in MiB, by the number of its cores."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """A job that is looked at again and again; it wishes for the time for which its threads are ready to run."""
+
+    watch: Watch = field(init=False, default_factory=Watch)
+    processor_s: float = field(init=False, default=0.0)
+    seconds: float = field(init=False, default=0.0)  # for which it was looked at
+    alone_s: float = field(init=False, default=0.0)  # in which it would have done the same alone
+    slowdown: float = field(init=False, default=1.0)  # at the last look
+    cores: float = field(init=False, default=1.0)  # that its threads wished for at the last look
+    memory_mib: float = field(init=False, default=0.0)  # at most
+    share_alone: float = field(init=False, default=1.0)  # of its wishes that it gets when it has the cores alone
+
+    def add(self, use: Use, seconds: float, *, is_alone: bool) -> None:
+        """Take note of what it did in some seconds."""
+        wish_s = use.run_s + use.delay_s
+        share = max(_LEAST_GOT, use.run_s / wish_s) if wish_s > 0 else 1.0
+        if is_alone and wish_s > 0:
+            self.share_alone += _NEWEST * (share - self.share_alone)
+        self.slowdown = 1.0 if is_alone else max(1.0, self.share_alone / share)
+        self.cores = wish_s / seconds
+        self.memory_mib = max(self.memory_mib, use.memory_bytes / 2**20)
+        self.processor_s += use.run_s
+        self.seconds += seconds
+        self.alone_s += seconds / self.slowdown
+
+    @property
+    def mean_slowdown(self) -> float:
+        """Seconds over those in which it would have done the same alone."""
+        return self.seconds / self.alone_s if self.alone_s else 1.0
+
+
+@dataclass(slots=True)
+class SeenHost(Seen):
+    """A running job that takes guests."""
+
+    host: Host
+    number: int  # to the policy
+    rests_until_s: float  # before which it gets no guest
+    guest: "SeenGuest | None" = field(init=False, default=None)
+    percent: int = field(init=False, default=0)  # quota of the guest
+    slow_looks: int = field(init=False, default=0)  # in a row at which it was too slow
+
+    def run_alone_s(self, now: float) -> float:
+        """Return for how long it would have run by now alone."""
+        return max(0.0, now - self.host.start_s - self.seconds) + self.alone_s
+
+    def progress(self, now: float, expected_s: Mapping[str, float]) -> Progress:
+        """Return what a policy sees of it, given the run times of applications that have ended, in seconds."""
+        host = self.host
+        limit_s = min(host.limit_s, _NO_LIMIT_S)
+        run_s = expected_s.get(host.application, limit_s / _LIMIT_OVER_RUN)
+        stage = Stage(
+            1.0,
+            min(1.0, max(_LEAST_SHARE, math.floor(_SHARES * self.cores / host.cores) / _SHARES)),
+            min(1.0, self.memory_mib / (host.cores * MIB_PER_CORE)),
+            kind=StageKind.SEQUENTIAL if host.cores > 1 and self.cores <= 1.0 else StageKind.PARALLEL,
+        )
+        left_s = max(_LEAST_LEFT_S, run_s - self.run_alone_s(now))
+        job = ProfiledJob(host.id, host.cores, (stage,), left_s, limit_s)
+        found = Progress(self.number, QueuedJob(host.application, 0.0, job), host.start_s)
+        found.slowdown = self.slowdown
+        return found
+
+
+@dataclass(slots=True)
+class SeenGuest(Seen):
+    """A program that waits, runs, is paused, or has ended."""
+
+    guest: Guest
+    number: int  # to the policy
+    process: subprocess.Popen[bytes] | None = field(init=False, default=None)
+    group: Group | None = field(init=False, default=None)
+    started_s: float = field(init=False, default=0.0)
+    ended_s: float = field(init=False, default=0.0)
+    pauses: int = field(init=False, default=0)
+    code: int | None = field(init=False, default=None)  # with which it ended
+
+    @property
+    def queued(self) -> QueuedJob:
+        """What a policy sees of it while it waits."""
+        guest = self.guest
+        stage = Stage(1.0, guest.busy, min(1.0, guest.memory_mib / (guest.cores * MIB_PER_CORE)))
+        left_s = max(_LEAST_LEFT_S, guest.limit_s / _LIMIT_OVER_RUN - self.alone_s)
+        return QueuedJob(guest.application, 0.0, ProfiledJob(guest.name, guest.cores, (stage,), left_s, guest.limit_s))
+
+    def progress(self) -> Progress:
+        """Return what a policy sees of it while it runs."""
+        found = Progress(self.number, self.queued, self.started_s)
+        found.slowdown = self.slowdown
+        return found
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since it started first, or between that and its end."""
+        return (self.ended_s or time.time()) - self.started_s if self.started_s else 0.0

@@ -1,0 +1,68 @@
+"""Small programs that host guests or are guests: ``python benchmarks/guest_programs.py KIND SECONDS``.
+
+They do a fixed amount of work, which takes about so many seconds alone on a core. They print when they begin and end,
+and when a busy phase of theirs begins, in seconds since 1970.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+
+PHASE_S = 3.0
+_BLOCK = bytes(1 << 20)
+
+
+def busy(seconds: float) -> None:
+    """Compute for some seconds of processor time."""
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        sum(range(1000))
+
+
+def reads_and_writes(seconds: float) -> None:
+    """Write to a file and wait for it, for as many steps as take some seconds alone."""
+    with tempfile.TemporaryFile() as file:
+        for _ in range(round(seconds / 0.1)):
+            file.seek(0)
+            file.write(_BLOCK)
+            os.fsync(file.fileno())
+            busy(0.01)
+            time.sleep(0.08)
+
+
+def streams(seconds: float) -> None:
+    """Copy 64 MiB again and again for some seconds of processor time."""
+    memory = bytearray(1 << 26)
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        memory[:] = bytes(memory)
+
+
+def phases(seconds: float) -> None:
+    """Wait for a while, then compute for as long, in turn."""
+    for _ in range(round(seconds / (2 * PHASE_S))):
+        time.sleep(PHASE_S)
+        print(f"busy {time.time()}", flush=True)
+        busy(PHASE_S)
+
+
+PROGRAMS: Mapping[str, Callable[[float], None]] = {
+    "cpu": busy,
+    "io": reads_and_writes,
+    "memory": streams,
+    "mixed": phases,
+}
+
+
+def main() -> None:
+    """Run one."""
+    kind, seconds = sys.argv[1:]
+    print(f"begins {time.time()}", flush=True)
+    PROGRAMS[kind](float(seconds))
+    print(f"ends {time.time()}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""Eight guests beside four jobs of a real Slurm, by ``allocopt live guests``: what sharing gains, and what hosts lose.
+
+Two nodes of one core each are cores 0 and 1 of this machine. There are four jobs, the hosts, and eight guests, of four
+kinds: they compute, write, copy memory, or compute and wait in turn. Guests wait for nodes of their own, or are guests.
+Needs Slurm's daemons and munge, root, and control groups that may be written. Takes about a quarter of an hour.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from allocopt.live.hosting.control_groups import PREFIX, find_version
+from allocopt.live.journal import read_journal
+from allocopt.report.words import Cell, aligned_table
+from benchmarks.guest_programs import PROGRAMS
+from benchmarks.virtual_slurm import VirtualSlurm, open_folder, running, tree_files
+from papers.pages import write_page
+
+PROGRAM = Path(__file__).with_name("guest_programs.py")
+CLAIM = "Not measured yet."
+HOST_S, GUEST_S = 36.0, 6.0
+KINDS = tuple(PROGRAMS)
+GUESTS = tuple(f"{kind}-{number}" for number in range(2) for kind in KINDS)
+ALONE = "nodes of their own"
+LOSS = ("--option", "loss=degradation", "--option", "period_s=1")
+WAYS: dict[str, tuple[str, ...]] = {
+    ALONE: (),
+    "static-50": ("--policy", "static-50"),
+    "static-20": ("--policy", "static-50", "--option", "percent=20"),
+    "asax": ("--policy", "asax", *LOSS),
+}
+"""How guests run: as jobs of Slurm, or by options of ``allocopt live guests``."""
+ROUNDS = 3
+GIVE_UP_S = 600.0
+BUSY = {"cpu": 0.5, "memory": 0.5, "io": 0.2, "mixed": 0.3}
+"""Share of a core that a guest of each kind is content with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What became of the jobs."""
+
+    hosts_s: float  # until the last host had ended
+    all_s: float  # until the last job of any kind had ended
+    slower: dict[str, float]  # run time of the host of each kind over that alone
+    done: int  # guests that ended
+    response_s: float  # mean time until a guest had ended
+    busy: float  # cores that this machine kept busy until the last host had ended
+    pauses: int
+    paused_after_s: tuple[float, ...]  # from the beginning of a busy phase of a host to the pause of its guest
+
+
+def command_of(kind: str, seconds: float) -> list[str]:
+    return [sys.executable, str(PROGRAM), kind, f"{seconds:g}"]
+
+
+def submit(cluster: VirtualSlurm, folder: Path, name: str, seconds: float) -> None:
+    # A node is a core of this machine.
+    kind = name.split("-")[0]
+    line = f"exec taskset -c ${{SLURMD_NODENAME#n000}} {' '.join(command_of(kind, seconds))}"
+    out = str(folder / f"{name}.out")
+    cluster.said(
+        "sbatch",
+        "-N",
+        "1",
+        "-t",
+        "10",
+        "-o",
+        out,
+        "-J",
+        kind,
+        "--comment",
+        "host" if name.endswith("host") else "job",
+        "--wrap",
+        line,
+    )
+
+
+def times_of(path: Path, word: str) -> list[float]:
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [float(line.split()[1]) for line in lines if line.split()[0] == word]
+
+
+def busy_s() -> float:
+    """Return for how long the cores of this machine have been busy, all together."""
+    user, nice, system, *_ = map(int, Path("/proc/stat").read_text().split(None, 8)[1:8])
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK")
+
+
+def guests_file(folder: Path) -> Path:
+    path = folder / "guests.toml"
+    lines = []
+    for name in GUESTS:
+        kind = name.split("-")[0]
+        lines.append(f"[[guest]]\nname = {json.dumps(name)}\ncommand = {json.dumps(command_of(kind, GUEST_S))}\n")
+        lines.append(f"output = {json.dumps(str(folder / f'{name}.out'))}\n")
+        lines.append(f"busy = {BUSY[kind]}\n")
+        lines.append(f"application = {json.dumps(kind)}\nlimit_s = {4 * GUEST_S}\n")
+    path.write_text("".join(lines))
+    return path
+
+
+def run_once(cluster: VirtualSlurm, folder: Path, way: Sequence[str], alone: dict[str, float], seed: int) -> Run:
+    """Run hosts and guests once; ``alone`` has the run time of the host of each kind, or gets it."""
+    order = np.random.default_rng(seed).permutation(KINDS).tolist()
+    hosts = {kind: folder / f"{kind}-host.out" for kind in order}
+    began, busy_before = time.time(), busy_s()
+    for kind in order:
+        submit(cluster, folder, f"{kind}-host", HOST_S)
+    service, journal = None, folder / "journal.jsonl"
+    if way:
+        words = ["live", "guests", str(guests_file(folder)), "--journal", str(journal), "--slurm", "n[0000-0001]"]
+        service = subprocess.Popen(
+            [sys.executable, "-m", "allocopt", *words, "--comment", "host", "--rest", "3", *way, "--seed", str(seed)],
+            env=cluster.env,
+            stdout=(folder / "service.out").open("wb"),
+            stderr=subprocess.STDOUT,
+        )
+    else:
+        for name in GUESTS:
+            submit(cluster, folder, name, GUEST_S)
+    until = time.monotonic() + GIVE_UP_S
+    busy, ended_s = 0.0, 0.0
+    while cluster.said("squeue", "-h"):
+        if not ended_s and all(times_of(path, "ends") for path in hosts.values()):
+            ended_s, busy = time.time(), busy_s() - busy_before
+        if time.monotonic() > until:
+            raise TimeoutError("the jobs do not end")
+        time.sleep(0.3)
+    if not ended_s:
+        ended_s, busy = time.time(), busy_s() - busy_before
+    if service is not None:
+        # No host is left.
+        service.send_signal(signal.SIGINT)
+        service.wait()
+    took = {kind: times_of(path, "ends")[0] - times_of(path, "begins")[0] for kind, path in hosts.items()}
+    if not way:
+        alone.update(took)
+    ends = [times_of(folder / f"{name}.out", "ends") for name in GUESTS]
+    pauses = list(_pauses(journal)) if way else []
+    phases = [begun for path in hosts.values() for begun in times_of(path, "busy")]
+    after = tuple(min((at - begun for begun in phases if begun <= at), default=np.inf) for at in pauses)
+    return Run(
+        ended_s - began,
+        max([ended_s, *(end[0] for end in ends if end)]) - began,
+        {kind: seconds / alone[kind] for kind, seconds in took.items()},
+        sum(map(bool, ends)),
+        float(np.mean([end[0] - began for end in ends if end])),
+        busy / (ended_s - began),
+        len(pauses),
+        after,
+    )
+
+
+def _pauses(journal: Path) -> Iterator[float]:
+    for event in read_journal(journal):
+        if event["event"] == "guest paused" and "as long" in event["why"]:
+            yield datetime.fromisoformat(event["at"]).timestamp()
+
+
+def left_behind() -> list[str]:
+    """Return the groups of guests that are there."""
+    return [str(path) for path in find_version().mount.rglob(f"{PREFIX}-*")]
+
+
+def main() -> None:
+    """Run all ways in turn, and write the page."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--port", type=int, default=21_000)
+    asked = parser.parse_args()
+    runs: dict[str, list[Run]] = {name: [] for name in WAYS}
+    with open_folder() as folder:
+        nodes = tree_files(folder, 2, asked.port)
+        with running(folder, nodes) as cluster:
+            for round_ in range(asked.rounds):
+                alone: dict[str, float] = {}
+                for name, way in WAYS.items():
+                    with TemporaryDirectory() as own:
+                        runs[name].append(run_once(cluster, Path(own), way, alone, round_))
+                    print(name, runs[name][-1], flush=True)
+    assert left_behind() == []
+    rows: list[list[Cell]] = []
+    for name, found in runs.items():
+        slower = {kind: float(np.mean([run.slower[kind] for run in found])) for kind in KINDS}
+        after = [seconds for run in found for seconds in run.paused_after_s if np.isfinite(seconds)]
+        rows.append([
+            name, *(float(np.mean([getattr(run, key) for run in found])) for key in ("hosts_s", "all_s", "response_s")),
+            sum(run.done for run in found), float(np.mean([run.busy for run in found])), *slower.values(),
+            sum(run.pauses for run in found), max(after, default=None),
+        ])  # fmt: skip
+    header = (
+        "guests run", "hosts done s", "all done s", "guest done s", "guests done", "cores busy",
+        *(f"{kind} x" for kind in KINDS), "pauses", "pause after s, most",
+    )  # fmt: skip
+    digits = (None, 1, 1, 1, None, 2, 2, 2, 2, 2, None, 2)
+    write_page(
+        "live_guests",
+        "Guests on the cores of real jobs",
+        CLAIM,
+        [aligned_table(header, rows, digits)],
+        f"{asked.rounds} rounds; {len(KINDS)} hosts of {HOST_S:g} s on two nodes, each a core of this machine, and "
+        f"{len(GUESTS)} guests of {GUEST_S:g} s. `x` is the run time of the host of a kind over that alone; *guest "
+        "done* is the mean time until a guest has ended; *cores busy* is until the last host has ended, of two. A "
+        "guest is paused when its host takes more than 1.5 times as long as alone at two looks half a second apart; "
+        "the last column is from the beginning of a busy phase of the host that computes and waits in turn.",
+    )
+
+
+if __name__ == "__main__":
+    main()
