@@ -12,7 +12,8 @@ import subprocess
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -111,62 +112,74 @@ def guests_file(folder: Path) -> Path:
     return path
 
 
+@contextmanager
+def serving(cluster: VirtualSlurm, folder: Path, way: Sequence[str], seed: int) -> Iterator[None]:
+    """Run the service; Ctrl-C ends it."""
+    words = ["live", "guests", str(guests_file(folder)), "--journal", str(folder / "journal.jsonl")]
+    hosts = ["--slurm", "n[0000-0001]", "--comment", "host", "--rest", "3", "--seed", str(seed)]
+    with (folder / "service.out").open("wb") as out:
+        command = [sys.executable, "-m", "allocopt", *words, *hosts, *way]
+        service = subprocess.Popen(command, env=cluster.env, stdout=out, stderr=subprocess.STDOUT)
+        try:
+            yield
+        finally:
+            service.send_signal(signal.SIGINT)
+            service.wait()
+
+
+def wait_for(cluster: VirtualSlurm, hosts: Collection[Path]) -> tuple[float, float]:
+    """Wait until Slurm has no job; return when the last host had ended, and for how long cores had been busy then."""
+    until = time.monotonic() + GIVE_UP_S
+    found: tuple[float, float] | None = None
+    while cluster.said("squeue", "-h"):
+        if found is None and all(times_of(path, "ends") for path in hosts):
+            found = time.time(), busy_s()
+        if time.monotonic() > until:
+            raise TimeoutError("the jobs do not end")
+        time.sleep(0.3)
+    return found or (time.time(), busy_s())
+
+
 def run_once(cluster: VirtualSlurm, folder: Path, way: Sequence[str], alone: dict[str, float], seed: int) -> Run:
     """Run hosts and guests once; ``alone`` has the run time of the host of each kind, or gets it."""
     order = np.random.default_rng(seed).permutation(KINDS).tolist()
     hosts = {kind: folder / f"{kind}-host.out" for kind in order}
+    journal = folder / "journal.jsonl"
     began, busy_before = time.time(), busy_s()
-    for kind in order:
-        submit(cluster, folder, f"{kind}-host", HOST_S)
-    service, journal = None, folder / "journal.jsonl"
-    if way:
-        words = ["live", "guests", str(guests_file(folder)), "--journal", str(journal), "--slurm", "n[0000-0001]"]
-        service = subprocess.Popen(
-            [sys.executable, "-m", "allocopt", *words, "--comment", "host", "--rest", "3", *way, "--seed", str(seed)],
-            env=cluster.env,
-            stdout=(folder / "service.out").open("wb"),
-            stderr=subprocess.STDOUT,
-        )
-    else:
-        for name in GUESTS:
-            submit(cluster, folder, name, GUEST_S)
-    until = time.monotonic() + GIVE_UP_S
-    busy, ended_s = 0.0, 0.0
-    while cluster.said("squeue", "-h"):
-        if not ended_s and all(times_of(path, "ends") for path in hosts.values()):
-            ended_s, busy = time.time(), busy_s() - busy_before
-        if time.monotonic() > until:
-            raise TimeoutError("the jobs do not end")
-        time.sleep(0.3)
-    if not ended_s:
-        ended_s, busy = time.time(), busy_s() - busy_before
-    if service is not None:
-        # No host is left.
-        service.send_signal(signal.SIGINT)
-        service.wait()
+    with serving(cluster, folder, way, seed) if way else nullcontext():
+        for kind in order:
+            submit(cluster, folder, f"{kind}-host", HOST_S)
+        if not way:
+            for name in GUESTS:
+                submit(cluster, folder, name, GUEST_S)
+        ended_s, busy = wait_for(cluster, hosts.values())
     took = {kind: times_of(path, "ends")[0] - times_of(path, "begins")[0] for kind, path in hosts.items()}
     if not way:
         alone.update(took)
     ends = [times_of(folder / f"{name}.out", "ends") for name in GUESTS]
     pauses = list(_pauses(journal)) if way else []
-    phases = [begun for path in hosts.values() for begun in times_of(path, "busy")]
-    after = tuple(min((at - begun for begun in phases if begun <= at), default=np.inf) for at in pauses)
+    begun = times_of(hosts["mixed"], "busy")
+    after = tuple(min(at - one for one in begun if one <= at) for kind, at in pauses if kind == "mixed")
     return Run(
         ended_s - began,
         max([ended_s, *(end[0] for end in ends if end)]) - began,
         {kind: seconds / alone[kind] for kind, seconds in took.items()},
         sum(map(bool, ends)),
         float(np.mean([end[0] - began for end in ends if end])),
-        busy / (ended_s - began),
+        (busy - busy_before) / (ended_s - began),
         len(pauses),
         after,
     )
 
 
-def _pauses(journal: Path) -> Iterator[float]:
+def _pauses(journal: Path) -> Iterator[tuple[str, float]]:
+    """Yield when guests were paused because their host suffered, and the kind of the host."""
+    kinds = {}
     for event in read_journal(journal):
-        if event["event"] == "guest paused" and "as long" in event["why"]:
-            yield datetime.fromisoformat(event["at"]).timestamp()
+        if event["event"] == "host found":
+            kinds[event["host"]] = event["application"]
+        elif event["event"] == "guest paused" and "as long" in event["why"]:
+            yield kinds[event["host"]], datetime.fromisoformat(event["at"]).timestamp()
 
 
 def left_behind() -> list[str]:
@@ -194,7 +207,7 @@ def main() -> None:
     rows: list[list[Cell]] = []
     for name, found in runs.items():
         slower = {kind: float(np.mean([run.slower[kind] for run in found])) for kind in KINDS}
-        after = [seconds for run in found for seconds in run.paused_after_s if np.isfinite(seconds)]
+        after = [seconds for run in found for seconds in run.paused_after_s]
         rows.append([
             name, *(float(np.mean([getattr(run, key) for run in found])) for key in ("hosts_s", "all_s", "response_s")),
             sum(run.done for run in found), float(np.mean([run.busy for run in found])), *slower.values(),

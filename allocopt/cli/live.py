@@ -5,14 +5,20 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from allocopt.cli.options import LARGEST, Json, file_argument, file_option, listed_words
 from allocopt.cli.parameters import command_of, names_of
 
-app = typer.Typer(no_args_is_help=True, help="Choose the nodes of jobs on a cluster that runs.")
+if TYPE_CHECKING:
+    from allocopt.live.hosting.hosts import Hosts
+    from allocopt.live.hosting.service import HostingService
+
+_ANSWER_S = 10.0  # for which Slurm's answers are waited while guests run
+
+app = typer.Typer(no_args_is_help=True, help="Choose nodes of jobs on a cluster that runs; run guests on idle cores.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,24 +112,30 @@ class _HostOptions:
     comment: Annotated[
         str | None, typer.Option(metavar="WORD", help="Only jobs of Slurm with the word in their comment.")
     ] = None
-    limit: Annotated[float | None, typer.Option(min=0, help="Seconds for which the processes may run.")] = None
+    limit: Annotated[
+        float | None, typer.Option(min=0, help="Longest run time that is expected of the processes, in seconds.")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class _HostLimits:
-    """What hosts bear, and times in seconds."""
+    """How much hosts may be slowed down, and times in seconds."""
 
-    most_slowdown: Annotated[float, typer.Option(min=1, help="Of a host, beyond which its guest is paused.")] = 1.5
-    rest: Annotated[float, typer.Option(min=0, help="Seconds for which it gets no guest then.")] = 30.0
+    most_slowdown: Annotated[
+        float, typer.Option(min=1, help="Pause a guest when its host takes so many times as long as alone.")
+    ] = 1.5
+    rest: Annotated[float, typer.Option(min=0, help="Seconds before that host gets a guest again.")] = 30.0
     period: Annotated[float, typer.Option(min=0.05, help="Seconds between two looks.")] = 0.5
     seconds: Annotated[
         float | None,
-        typer.Option("--for", min=0, max=LARGEST, help="Serve for so many seconds; if not given, until all ended."),
+        typer.Option(
+            "--for", min=0, max=LARGEST, help="Serve for so many seconds; if not given, until all guests have ended."
+        ),
     ] = None
 
 
 def _guests(
-    guests: Annotated[Path, file_argument("Programs that wait, as TOML; see the documentation.", metavar="GUESTS")],
+    guests: Annotated[Path, file_argument("TOML file of programs (docs/hosting.md).", metavar="GUESTS")],
     journal: Annotated[Path, file_option("Where everything that happens is written.", metavar="FILE")],
     hosts: _HostOptions,
     limits: _HostLimits,
@@ -131,64 +143,78 @@ def _guests(
         str, typer.Option(autocompletion=names_of("policies"), help="A policy that divides cores, such as asax.")
     ] = "asax",
     option: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the policy.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Fixes what the policy draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the policy.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Run programs as guests on the cores of running jobs, by control groups.
 
-    A guest is paused when its host suffers or ends, and goes on beside another one. Nothing of it is left when the
-    service ends, or is killed. It needs control groups that it may write.
+    A guest is paused when its host suffers or ends, and goes on beside another one. When the service ends or is
+    killed, its guests are killed. It needs write access to the control groups of the hosts, which root has.
     """
     from allocopt.cli.spec_options import parse_options
-    from allocopt.cluster.hostlist import expand_hostlist
     from allocopt.errors import UsageError
     from allocopt.live.hosting.guests import read_guests
-    from allocopt.live.hosting.hosts import Hosts, ProcessHosts, SlurmHosts
     from allocopt.live.hosting.service import HostingService, Limits
     from allocopt.live.journal import Journal
-    from allocopt.live.service import OptIn
-    from allocopt.live.slurm import Slurm
-    from allocopt.report.words import aligned_table
     from allocopt.simulator.quota.scheduler import QuotaScheduler
     from allocopt.simulator.scheduler import get_policy
 
-    if (hosts.slurm is None) == (hosts.process is None):
-        raise UsageError("one of --slurm and --process must be given: whose cores guests run on")
-    if hosts.process is not None and hosts.comment is not None:
-        raise UsageError("--comment is of jobs of Slurm: give --slurm")
-    if hosts.slurm is not None and hosts.limit is not None:
-        raise UsageError("--limit is of processes, jobs of Slurm have their own: give --process")
     found = get_policy(policy, parse_options(option or []))
     if not isinstance(found, QuotaScheduler):
         raise UsageError(f"policy {policy!r} does not divide cores between jobs; asax and static-50 do")
-    waiting = read_guests(guests)
-    source: Hosts
-    if hosts.process is not None:
-        source = ProcessHosts(_pids(hosts.process), hosts.limit or float("inf"))
-    else:
-        source = SlurmHosts(Slurm(), tuple(expand_hostlist(hosts.slurm or "")), OptIn(comment=hosts.comment))
-    bears = Limits(limits.period, most_slowdown=limits.most_slowdown, rest_s=limits.rest)
+    source, waiting = _hosts_of(hosts), read_guests(guests)
+    bearable = Limits(limits.period, most_slowdown=limits.most_slowdown, rest_s=limits.rest)
     with Journal(journal) as file:
-        service = HostingService(found, source, waiting, file, bears, seed)
-        outcomes = service.run(limits.seconds)
+        service = HostingService(found, source, waiting, file, bearable, seed)
+        try:
+            service.run(limits.seconds)
+        finally:
+            if hasattr(found, "remember"):
+                found.remember()
+            _print_outcomes(service, as_json)
+
+
+def _hosts_of(asked: _HostOptions) -> "Hosts":
+    from allocopt.cluster.hostlist import expand_hostlist
+    from allocopt.errors import UsageError
+    from allocopt.live.hosting.hosts import ProcessHosts, SlurmHosts
+    from allocopt.live.service import OptIn
+    from allocopt.live.slurm import Slurm
+
+    if (asked.slurm is None) == (asked.process is None):
+        raise UsageError("give either --slurm or --process")
+    if asked.process is not None:
+        if asked.comment is not None:
+            raise UsageError("--comment works only with --slurm")
+        words = listed_words(asked.process)
+        for word in words:
+            if not word.isdecimal():
+                raise UsageError(f"--process: {word!r} is not a process id")
+        return ProcessHosts(tuple(map(int, words)), asked.limit or float("inf"))
+    if asked.limit is not None:
+        raise UsageError("--limit works only with --process; jobs of Slurm have their own limits")
+    slurm, nodes = Slurm(answer_s=_ANSWER_S), expand_hostlist(asked.slurm or "")
+    unknown = sorted(set(nodes) - set(slurm.cluster().topology.nodes))
+    if unknown or not nodes:
+        raise UsageError(f"--slurm: {unknown[0] if unknown else 'no node'} is not a node of this Slurm")
+    return SlurmHosts(slurm, tuple(nodes), OptIn(comment=asked.comment))
+
+
+def _print_outcomes(service: "HostingService", as_json: bool) -> None:
+    from allocopt.report.words import aligned_table
+
+    outcomes, slowdowns = service.outcomes(), service.slowdowns
     if as_json:
         for one in outcomes:
             print(json.dumps(asdict(one), allow_nan=False))
+        for name, slowdown in slowdowns.items():
+            print(json.dumps({"host": name, "slowdown": slowdown}, allow_nan=False))
         return
-    rows = [[one.guest, one.code, one.elapsed_s, one.processor_s, one.pauses] for one in outcomes]
-    print(aligned_table(("guest", "exit code", "s", "processor s", "pauses"), rows, (None, None, 1, 1, None)))
-    for name, slowdown in service.slowdowns.items():
+    rows = [[one.guest, one.state, one.code, one.elapsed_s, one.processor_s, one.pauses] for one in outcomes]
+    header = ("guest", "state", "exit code", "s", "processor s", "pauses")
+    print(aligned_table(header, rows, (None, None, None, 1, 1, None)))
+    for name, slowdown in slowdowns.items():
         print(f"host {name}: {slowdown:.2f} times as long as alone")
-
-
-def _pids(words: str) -> tuple[int, ...]:
-    from allocopt.errors import UsageError
-
-    listed = listed_words(words)
-    for word in listed:
-        if not word.isdecimal():
-            raise UsageError(f"--process takes numbers of processes, {word!r} is none")
-    return tuple(map(int, listed))
 
 
 app.command("guests")(command_of(_guests))

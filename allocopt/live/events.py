@@ -133,7 +133,9 @@ _MODELS: dict[str, type[_Event]] = {
     "expected": _Expected,
     "away": _Away,
     "back": _Away,
-    **dict.fromkeys(("guest placed", "guest quota", "guest paused", "guest ended", "guest killed"), _OfGuest),
+    **dict.fromkeys(
+        (f"guest {word}" for word in ("placed", "quota", "paused", "refused", "ended", "killed")), _OfGuest
+    ),
     "host ended": _OfHost,
     **dict.fromkeys(("pinned", "held", "unpinned", "unseen", "released", "refused", "left alone", "placed"), _OfJobs),
 }

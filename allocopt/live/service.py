@@ -5,12 +5,7 @@ long as the service runs. What it has pinned is written into the job's administr
 or ``allocopt live release``, finds and ends it.
 """
 
-import fcntl
-import os
-import re
-import stat
 import subprocess
-import tempfile
 import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -24,6 +19,7 @@ from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
 from allocopt.cluster.slurm_jobs import TASK_LIMIT
 from allocopt.errors import UsageError
 from allocopt.live.journal import FORMAT, VERSION, Journal
+from allocopt.live.lock import only_service
 from allocopt.live.order import LiveOrder, nice_of
 from allocopt.live.plan import Plan, Queue, ordered, plan, queue_of, started_alone
 from allocopt.live.savings import expected_savings
@@ -536,41 +532,5 @@ def _only_one(slurm: Slurm) -> Iterator[None]:
     """Keep a second service of the same cluster and user on this machine off; others see each other's marks."""
     config = slurm.config()
     name, port = config.get("ClusterName", ""), config.get("SlurmctldPort", "")
-    path = _lock_folder() / f"live-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}-{port}.lock"
-    # Not another user's file, and nothing that opening waits for.
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, 0o600), "rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(f"another service looks after cluster {name}: {path}") from None
+    with only_service(f"{name}-{port}", f"looks after cluster {name}"):
         yield
-
-
-def _lock_folder() -> Path:
-    """Return a folder that only this user can write; raise `UsageError` if somebody else has made it."""
-    user = os.geteuid()
-    runtime, own = os.environ.get("XDG_RUNTIME_DIR", ""), Path(os.environ.get("TMPDIR", "."))
-    if own.is_absolute() and _is_private(own, user):
-        folder = own / "allocopt"
-    elif user == 0 and os.access("/run", os.W_OK):
-        folder = Path("/run/allocopt")
-    elif os.path.isabs(runtime):
-        folder = Path(runtime) / "allocopt"
-    else:
-        folder = Path(tempfile.gettempdir()) / f"allocopt-{user}"
-    try:
-        folder.mkdir(0o700, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: no folder for the lock of the service: {error.strerror}") from None
-    if not _is_private(folder, user):
-        raise UsageError(f"{folder}: must be a folder of this user that nobody else can write; remove it")
-    return folder
-
-
-def _is_private(folder: Path, user: int) -> bool:
-    try:
-        found = folder.lstat()
-    except OSError:
-        return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o022

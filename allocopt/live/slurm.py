@@ -312,6 +312,16 @@ class Slurm:
         except subprocess.TimeoutExpired:
             raise SlurmError(f"{command[0]} does not answer within {self.answer_s:g} s") from None
 
+    def processes_of(self, job: str, node: str) -> frozenset[int]:
+        """Return the processes of a job on a node, which is this machine; none if it has ended.
+
+        Raises `SlurmError` if there is no answer within the time.
+        """
+        # Where one of its steps has just ended this fails, but lists those of the others.
+        lines = self._run("scontrol", "listpids", job, node).stdout.splitlines()
+        words = (line.split() for line in lines)
+        return frozenset(int(one[0]) for one in words if len(one) > 1 and one[0].isdecimal())
+
     def config(self) -> dict[str, str]:
         """Return the configuration that slurmctld has loaded."""
         return dict(_SHOWN.findall(re.sub(r" *= *", "=", self.said("scontrol", "show", "config"))))

@@ -38,6 +38,13 @@ _WORDS = {
     "refused": "Slurm refuses for {jobs}: {why}",
     "released": "free again: {jobs}",
     "started": "job {job} starts on {nodes}{how}{cost}",
+    "host found": "host {host} may have guests",
+    "host ended": "host {host} has ended",
+    "guest placed": "guest {guest} runs beside {host} at {percent} %",
+    "guest paused": "guest {guest} is paused: {why}",
+    "guest refused": "guest {guest} cannot run beside {host}: {why}",
+    "guest ended": "guest {guest} has ended with {code}",
+    "guest killed": "guest {guest} is killed: {why}",
 }
 
 

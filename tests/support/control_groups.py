@@ -6,12 +6,16 @@ from contextlib import suppress
 import pytest
 
 from allocopt.errors import UsageError
-from allocopt.live.hosting.control_groups import Group, find_version
+from allocopt.live.hosting.control_groups import Group, find_version, group_name
 
 
 def _may_write() -> bool:
     with suppress(UsageError, OSError):
-        Group.beside(os.getpid(), 0, find_version()).folder.rmdir()
+        version = find_version()
+        place = version.place_beside(os.getpid(), 1)
+        group = Group(place.parent / group_name(0), version, place.host_weight)
+        group.create()
+        group.folder.rmdir()
         return True
     return False
 

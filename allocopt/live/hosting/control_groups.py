@@ -1,29 +1,38 @@
 """Control groups of Linux, in which a guest competes with its host for processor time by their weights.
 
-A guest's group stands beside that of its host, which is left as it is. Both versions of control groups are known: the
-processor's shares of version 1 (``cpu.shares``) and the weights of version 2 (``cpu.weight``).
+A guest gets a group of its own, beside the processes or the group of its host, which is left as it is. Both versions of
+control groups are known: the shares of version 1 (``cpu.shares``) and the weights of version 2 (``cpu.weight``).
 """
 
+import errno
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from allocopt.errors import BadFileError, UsageError
+from allocopt.errors import UsageError
 from allocopt.files.faults import os_fault
+from allocopt.live.hosting.processes import PROC, started_at
 
 PREFIX = "allocopt-guest"
-"""The word with which the names of groups of guests begin; then come the process that made them, and a number."""
+"""The word with which the names of groups of guests begin.
+
+The space of process numbers, the process that made them, when it started, and a number of their own follow.
+"""
 JOB_PREFIX = "job_"
-"""The word with which Slurm's groups of a job begin, under which those of its steps and tasks are."""
+"""The word with which Slurm's group of a job begins, under which those of its steps and tasks are."""
 EMPTY_S = 5.0  # for which processes that were killed are waited for
 _ROUND_S = 0.02
 # Waits for a line before it becomes the guest, so that it is in its group before it does anything.
 _STARTER = ("sh", "-c", 'read go && exec "$@" </dev/null', "guest")
+
+
+class NoGroupError(UsageError):
+    """A guest gets no group beside a host, for a reason that does not go away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,39 +41,46 @@ class Version:
 
     number: int
     weight_file: str
-    full_weight: int  # of a process, or a group, that nothing was set for
+    default_weight: int  # of a group that nothing was set for, and of each thread beside groups
     least_weight: int
     most_weight: int
     mount: Path
     """Folder of the root group."""
 
-    def path_of(self, pid: int, proc: Path = Path("/proc")) -> str:
+    def path_of(self, pid: int, proc: Path = PROC) -> list[str]:
         """Return the path of a process's group below the root. Raises `ProcessLookupError` if the process has ended."""
         try:
             lines = (proc / str(pid) / "cgroup").read_text().splitlines()
-        except (FileNotFoundError, ProcessLookupError):
-            raise ProcessLookupError(pid) from None
+        except FileNotFoundError:
+            raise ProcessLookupError(errno.ESRCH, "has ended") from None
         for line in lines:
             number, controllers, path = line.split(":", 2)
             if "cpu" in controllers.split(",") if self.number == 1 else number == "0":
-                return path
-        return "/"
+                return path.strip("/").split("/") if path != "/" else []
+        return []
 
-    def parent_of_guests(self, pid: int, proc: Path = Path("/proc")) -> tuple[Path, int]:
-        """Return the folder under which the group of a guest competes with a process, and the weight of the latter.
+    def place_beside(self, pid: int, host_cores: int, proc: Path = PROC) -> "GroupPlace":
+        """Return where the group of a guest competes with a process of its host. Raises `ProcessLookupError`."""
+        path = self.path_of(pid, proc)
+        job = next((at for at, part in enumerate(path) if part.startswith(JOB_PREFIX)), None)
+        if job is None and (self.number == 1 or not path):
+            # Groups compete with the threads beside them.
+            return GroupPlace(self.mount.joinpath(*path), self.default_weight, ())
+        own = self.mount.joinpath(*path[: len(path) if job is None else job + 1])
+        try:
+            weight = int((own / self.weight_file).read_text())
+        except FileNotFoundError:
+            weight = self.default_weight
+        return GroupPlace(own.parent, weight / host_cores, tuple(processes_below(own)))
 
-        It is the group of the process if that is the root, and otherwise the group above it, or above that of its job.
-        """
-        parts = self.path_of(pid, proc).strip("/").split("/")
-        if parts == [""]:
-            return self.mount, self.full_weight
-        jobs = [at for at, part in enumerate(parts) if part.startswith(JOB_PREFIX)]
-        own = jobs[0] if jobs else len(parts) - 1
-        group = self.mount.joinpath(*parts[: own + 1])
-        weight = self.full_weight
-        with suppress(FileNotFoundError):
-            weight = int((group / self.weight_file).read_text())
-        return group.parent, weight
+
+@dataclass(frozen=True, slots=True)
+class GroupPlace:
+    """Where the group of a guest competes with its host."""
+
+    parent: Path
+    host_weight: float  # of the host on one core
+    competitors: tuple[int, ...]  # processes of the group that it competes with, if that is a group
 
 
 def find_version(root: Path = Path("/sys/fs/cgroup")) -> Version:
@@ -74,7 +90,7 @@ def find_version(root: Path = Path("/sys/fs/cgroup")) -> Version:
     for name in ("cpu", "cpu,cpuacct"):
         if (root / name / "cpu.shares").exists():
             return Version(1, "cpu.shares", 1024, 2, 262_144, root / name)
-    raise UsageError(f"no control groups that divide processor time are mounted at {root}")
+    raise UsageError(f"no control groups with a CPU controller at {root}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,76 +99,110 @@ class Group:
 
     folder: Path
     version: Version
-    host_weight: int  # of what it competes with
+    host_weight: float  # of the host on one core
 
-    @classmethod
-    def beside(cls, pid: int, number: int, version: Version) -> "Group":
-        """Make a group that competes with a process. Raises `UsageError` if that is not allowed here."""
-        parent, weight = version.parent_of_guests(pid)
-        folder = parent / f"{PREFIX}-{os.getpid()}-{number}"
+    def create(self) -> None:
+        """Make it. Raises `NoGroupError` if that is not allowed, `ProcessLookupError` if the host has just ended."""
+        parent = self.folder.parent
         try:
-            if version.number == 2 and "cpu" not in (parent / "cgroup.subtree_control").read_text().split():
+            if self.version.number == 2 and "cpu" not in (parent / "cgroup.subtree_control").read_text().split():
                 (parent / "cgroup.subtree_control").write_text("+cpu")
-            folder.mkdir()
+            self.folder.mkdir()
+        except FileNotFoundError:
+            raise ProcessLookupError(errno.ESRCH, f"{parent} is gone") from None
         except OSError as error:
-            raise UsageError(
-                f"{parent}: {os_fault(error)}; guests need control groups that may be written: run as root, "
-                "or in a container or unit with Delegate=cpu"
-            ) from None
-        return cls(folder, version, weight)
+            if error.errno == errno.EBUSY:
+                advice = "its own processes keep it from having groups that share processor time"
+            else:
+                advice = "guests need write access to the control groups of their hosts: run as root"
+            raise NoGroupError(f"{parent}: {os_fault(error)}; {advice}") from None
 
-    def set_quota(self, percent: int) -> None:
-        """Let its processes have a share of what they and the host want together, in percent from 1 to 90."""
-        weight = round(self.host_weight * percent / (100 - percent))
+    def set_quota(self, percent: int, cores: int) -> None:
+        """Set the weight so that a guest of some cores gets a share of each, 1 to 90 percent, where both want all."""
+        weight = round(self.host_weight * cores * percent / (100 - percent))
         least, most = self.version.least_weight, self.version.most_weight
         (self.folder / self.version.weight_file).write_text(str(min(most, max(least, weight))))
 
-    def add(self, pid: int, cores: set[int]) -> None:
-        """Put a process into the group, and on some cores; those that it starts follow."""
+    def add_process(self, pid: int, cores: set[int]) -> None:
+        """Put a process, and what it starts from now on, into the group and on some cores."""
         with suppress(ProcessLookupError):
             (self.folder / "cgroup.procs").write_text(str(pid))
-            os.sched_setaffinity(pid, cores)
+        placed: set[str] = set()
+        with suppress(FileNotFoundError, ProcessLookupError):
+            while new := {task.name for task in (PROC / str(pid) / "task").iterdir()} - placed:
+                placed |= new
+                for task in new:
+                    with suppress(ProcessLookupError):
+                        os.sched_setaffinity(int(task), cores)
 
-    def started(self, command: Sequence[str], cores: set[int], output: Path) -> subprocess.Popen[bytes]:
+    def start(
+        self, command: Sequence[str], cores: set[int], output: Path, env: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
         """Start a program in the group, on some cores; what it prints is added to a file."""
-        try:
-            with output.open("ab") as out:
-                process = subprocess.Popen(
-                    (*_STARTER, *command),
-                    stdin=subprocess.PIPE,
-                    stdout=out,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-        except OSError as error:
-            raise BadFileError(f"{output}: {os_fault(error)}") from None
-        self.add(process.pid, cores)
+        with output.open("ab") as out:
+            process = subprocess.Popen(
+                (*_STARTER, *command),
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=env,
+            )
         assert process.stdin is not None
-        # A shell that has been killed reads nothing.
+        try:
+            self.add_process(process.pid, cores)
+        except OSError:
+            process.kill()
+            process.wait()
+            process.stdin.close()
+            raise
+        # A shell that was killed reads nothing.
         with suppress(BrokenPipeError), process.stdin as line:
             line.write(b"go\n")
         return process
 
-    def send(self, number: signal.Signals) -> None:
-        """Send a signal to all its processes."""
-        send(self.folder, number)
+
+def group_name(number: int) -> str:
+    """Return the name of a group that this process makes."""
+    return f"{PREFIX}-{_own_space()}-{os.getpid()}-{started_at(os.getpid())}-{number}"
 
 
-def processes(folder: Path) -> list[int]:
+def _own_space() -> int:
+    # Of process numbers: those of a container are others.
+    return (PROC / "self" / "ns" / "pid").stat().st_ino
+
+
+def abandoned_groups(mount: Path) -> Iterator[Path]:
+    """Yield the groups of guests whose service is not there any more, below the root group."""
+    for folder in sorted(mount.rglob(f"{PREFIX}-*")):
+        space, pid, started = folder.name.removeprefix(f"{PREFIX}-").split("-")[:3]
+        if space == str(_own_space()) and started_at(int(pid)) != int(started):
+            yield folder
+
+
+def processes_of(folder: Path) -> list[int]:
     """Return the processes of a group; none if it is gone."""
     try:
         return [int(line) for line in (folder / "cgroup.procs").read_text().split()]
-    except (FileNotFoundError, OSError):
+    except OSError:
         return []
 
 
+def processes_below(folder: Path) -> Iterator[int]:
+    """Yield the processes of a group, and of the groups below it."""
+    yield from processes_of(folder)
+    for path in folder.rglob("cgroup.procs"):
+        if path.parent != folder:
+            yield from processes_of(path.parent)
+
+
 def send(folder: Path, number: signal.Signals) -> None:
-    """Send a signal to all processes of a group, those among them that start meanwhile, too."""
+    """Send a signal to all processes of a group and of those below it, and to those that start meanwhile."""
     reached: set[int] = set()
-    while new := set(processes(folder)) - reached:
+    while new := set(processes_below(folder)) - reached:
         reached |= new
         for pid in new:
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
 
 
@@ -162,15 +212,10 @@ def clear(folder: Path) -> bool:
     while folder.exists() and time.monotonic() < until:
         send(folder, signal.SIGKILL)
         with suppress(OSError):
+            # A guest may have made groups of its own.
+            for below in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
+                below.rmdir()
             folder.rmdir()
             break
         time.sleep(_ROUND_S)
     return not folder.exists()
-
-
-def abandoned(parent: Path) -> Iterator[Path]:
-    """Yield the groups of guests in a folder whose service is not there any more."""
-    for folder in parent.glob(f"{PREFIX}-*-*"):
-        pid = folder.name.split("-")[-2]
-        if pid.isdigit() and not Path(f"/proc/{pid}").exists():
-            yield folder

@@ -1,11 +1,12 @@
 """Ends guests whose service was killed: ``python -m allocopt.live.hosting.guard``.
 
-It reads the folders of groups line by line, ``+FOLDER`` of one that was made and ``-FOLDER`` of one that is gone. The
-end of its input means that the service is gone: then it kills all processes of the groups that are left.
+It reads a line for each group of a guest: ``+FOLDER`` before it is made, ``-FOLDER`` after it is removed. At the end of
+its input the service is gone, and it kills all processes of the groups that are left.
 """
 
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from allocopt.live.hosting.control_groups import clear
@@ -23,7 +24,8 @@ def main() -> None:
         else:
             folders.pop(line[1:].rstrip("\n"), None)
     for folder in folders:
-        clear(Path(folder))
+        with suppress(OSError):
+            clear(Path(folder))
 
 
 if __name__ == "__main__":

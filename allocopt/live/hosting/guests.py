@@ -5,12 +5,12 @@ A file is TOML with a table ``[[guest]]`` for each program::
     [[guest]]
     name = "blast-1"
     command = ["./blast", "-in", "a.fasta"]
-    application = "blast"   # what a policy learns for; the name without it
-    cores = 1               # that it runs on
+    application = "blast"   # what a policy learns about; the name without it
+    cores = 1               # that it needs
     busy = 0.8              # share of them that it needs; 1 without it
-    memory_mib = 500        # that it occupies at most; 0 without it
-    limit_s = 3600          # for which it runs at most when it runs alone
-    output = "blast-1.out"  # file that gets what it prints; NAME.out without it
+    memory_mib = 500        # its peak; 0 without it
+    limit_s = 3600          # longest run time that is expected alone
+    output = "blast-1.out"  # file for its output; NAME.out without it
 """
 
 import os
@@ -62,7 +62,7 @@ def read_guests(path: Path) -> tuple[Guest, ...]:
     names = [one.name for one in told]
     for at, name in enumerate(names):
         if name in names[:at]:
-            raise bad_file(path, f"guest[{at}].name", f"is {name!r}, as that of guest[{names.index(name)}]")
+            raise bad_file(path, f"guest[{at}].name", f"{name!r} is used twice, first by guest[{names.index(name)}]")
     return tuple(
         Guest(
             one.name,

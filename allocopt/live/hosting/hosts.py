@@ -1,16 +1,18 @@
 """Hosts: running jobs of this machine that take guests, as Slurm tells of them, or processes that a user names."""
 
+import json
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from allocopt.cluster.slurm_jobs import RUNNING
+from allocopt.cluster.hostlist import fold_hostlist
 from allocopt.errors import UsageError
-from allocopt.live.hosting.processes import with_descendants
-from allocopt.live.slurm import Slurm, SlurmError, SlurmJob
+from allocopt.live.hosting.processes import PROC, Processes, started_at
+from allocopt.live.slurm import Slurm, SlurmError, SlurmJob, slurm_job
+
+_RUNS, _SUSPENDED = "RUNNING", "SUSPENDED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +21,19 @@ class Host:
 
     id: str
     application: str
-    processes: frozenset[int]
+    processes: frozenset[int]  # those that were started first, at least
     cores: int
     start_s: float
     limit_s: float  # for which it may run; infinite where that is not limited
+    is_suspended: bool = False
 
 
 class Hosts(Protocol):
     """Where hosts are found."""
+
+    @property
+    def are_all_known(self) -> bool:
+        """Whether no host comes later."""
 
     def running(self) -> list[Host]:
         """Return those that run now."""
@@ -34,27 +41,38 @@ class Hosts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProcessHosts:
-    """Processes and what they start, by their numbers; each is a host."""
+    """Processes and what they start, by their numbers; each is a host.
+
+    Raises `UsageError` if there is no such process, one belongs to another, or this process belongs to one.
+    """
 
     pids: tuple[int, ...]
     limit_s: float = float("inf")
+    are_all_known: bool = field(init=False, default=True)
+    _started: dict[int, int | None] = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_started", {pid: started_at(pid) for pid in self.pids})
+        now = Processes.now()
         for pid in self.pids:
-            if not os.path.exists(f"/proc/{pid}"):
+            if pid not in now.parents:
                 raise UsageError(f"there is no process {pid}")
+            below = now.with_descendants([pid])
+            if os.getpid() in below:
+                raise UsageError(f"process {pid} started this service, and cannot be its host")
+            if others := (below - {pid}) & set(self.pids):
+                raise UsageError(f"process {min(others)} belongs to process {pid}: name one of them")
 
     def running(self) -> list[Host]:
         """Return those that have not ended."""
         found = []
         for pid in self.pids:
-            with suppress(ProcessLookupError, FileNotFoundError):
-                name = _read(f"/proc/{pid}/comm").strip()
-                started = time.time() - _age_s(pid)
-                there = with_descendants([pid])
-                if there:
-                    cores = len(os.sched_getaffinity(pid))
-                    found.append(Host(str(pid), name, there, cores, started, self.limit_s))
+            started = self._started[pid]
+            if started is not None and started_at(pid) == started:
+                name = (PROC / str(pid) / "comm").read_bytes().decode(errors="replace").strip()
+                age_s = float((PROC / "uptime").read_text().split()[0]) - started / os.sysconf("SC_CLK_TCK")
+                cores = len(os.sched_getaffinity(pid))
+                found.append(Host(str(pid), name, frozenset((pid,)), cores, time.time() - age_s, self.limit_s))
         return found
 
 
@@ -65,37 +83,26 @@ class SlurmHosts:
     slurm: Slurm
     nodes: tuple[str, ...]
     has_opted_in: Callable[[SlurmJob], bool]
+    are_all_known: bool = field(init=False, default=False)
 
     def running(self) -> list[Host]:
-        """Return those that run now. Raises `SlurmError` if Slurm does not answer."""
-        found = []
-        for job in self.slurm.look().jobs:
-            if job.state in RUNNING and self.has_opted_in(job):
-                for node in self.nodes:
-                    if node in job.allocated:
-                        cores = max(1, job.allocated[node][0])
-                        pids = self._pids(job.id, node)
-                        if pids:
-                            name = f"{job.id}@{node}"
-                            application = job.name or job.id
-                            found.append(Host(name, application, pids, cores, job.start_s, job.limit_s))
-        return found
-
-    def _pids(self, job: str, node: str) -> frozenset[int]:
-        # A job that has just ended is not known any more.
+        """Return those that run now, or are suspended. Raises `SlurmError` if Slurm does not answer."""
+        states = ("-t", f"{_RUNS},{_SUSPENDED}")
+        queue = self.slurm.said("squeue", "-a", *states, "-w", fold_hostlist(self.nodes), "--json")
         try:
-            lines = self.slurm.said("scontrol", "listpids", job, node).splitlines()[1:]
-        except SlurmError:
-            return frozenset()
-        return with_descendants([int(line.split()[0]) for line in lines if line.split()[0].isdigit()])
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
-
-
-def _age_s(pid: int) -> float:
-    # The 22nd field is when it started, in ticks since the machine did.
-    started = int(_read(f"/proc/{pid}/stat").rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
-    return float(_read("/proc/uptime").split()[0]) - started
+            listed = json.loads(queue)["jobs"]
+        except (ValueError, KeyError, TypeError):
+            raise SlurmError("squeue --json does not answer with jobs") from None
+        found = []
+        for told in listed:
+            job = slurm_job(told)
+            if not self.has_opted_in(job):
+                continue
+            for node in job.allocated.keys() & set(self.nodes):
+                # Of a task of an array this is its number, not that of the array and the task.
+                pids = self.slurm.processes_of(str(told["job_id"]), node)
+                if pids and os.getpid() not in Processes.now().with_descendants(pids):
+                    name, cores = f"{job.id}@{node}", max(1, job.allocated[node][0])
+                    is_suspended = job.state == _SUSPENDED
+                    found.append(Host(name, job.name or job.id, pids, cores, job.start_s, job.limit_s, is_suspended))
+        return found

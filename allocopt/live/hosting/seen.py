@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from allocopt.live.hosting.control_groups import Group
 from allocopt.live.hosting.guests import Guest
 from allocopt.live.hosting.hosts import Host
-from allocopt.live.hosting.processes import Use, Watch
+from allocopt.live.hosting.processes import Kin, Use, Watch
 from allocopt.simulator.quota.execution import Progress
 from allocopt.traces.applications import QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 
 _LEAST_SHARE = 1e-9  # of its cores that a host is taken to keep busy, which is above 0
 _SHARES = 100  # steps of that share: who keeps less than 1 % busy is idle
-_LEAST_GOT = 1e-3  # share of its wishes that a job is taken to get
-_NEWEST = 0.3  # weight of the newest look in the share of its wishes that a host gets alone
+_LEAST_SHARE_OF_DEMAND = 1e-3  # that a job is taken to get
+_NEWEST = 0.3  # weight of the newest look in what a busy host gets of its demand alone
 _LIMIT_OVER_RUN = 1.25  # where nothing is known of a run time but its limit
 _NO_LIMIT_S = 1e8  # limit of a host that has none
 _LEAST_LEFT_S = 1.0  # for which a job that has not ended still runs
@@ -28,25 +28,27 @@ MIB_PER_CORE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20 
 
 @dataclass(slots=True)
 class Seen:
-    """A job that is looked at again and again; it wishes for the time for which its threads are ready to run."""
+    """A job that is looked at again and again; its demand is the time for which its threads run or are ready to."""
 
     watch: Watch = field(init=False, default_factory=Watch)
     processor_s: float = field(init=False, default=0.0)
     seconds: float = field(init=False, default=0.0)  # for which it was looked at
     alone_s: float = field(init=False, default=0.0)  # in which it would have done the same alone
     slowdown: float = field(init=False, default=1.0)  # at the last look
-    cores: float = field(init=False, default=1.0)  # that its threads wished for at the last look
+    cores: float = field(init=False, default=1.0)  # that its threads demanded at the last look
     memory_mib: float = field(init=False, default=0.0)  # at most
-    share_alone: float = field(init=False, default=1.0)  # of its wishes that it gets when it has the cores alone
+    share_alone: float = field(init=False, default=1.0)  # that its slowest thread gets of its demand without a guest
 
-    def add(self, use: Use, seconds: float, *, is_alone: bool) -> None:
-        """Take note of what it did in some seconds."""
-        wish_s = use.run_s + use.delay_s
-        share = max(_LEAST_GOT, use.run_s / wish_s) if wish_s > 0 else 1.0
-        if is_alone and wish_s > 0:
-            self.share_alone += _NEWEST * (share - self.share_alone)
-        self.slowdown = 1.0 if is_alone else max(1.0, self.share_alone / share)
-        self.cores = wish_s / seconds
+    def record(self, use: Use, seconds: float, *, is_alone: bool) -> None:
+        """Take note of what it did in some seconds, without a guest or beside another job."""
+        if is_alone:
+            self.share_alone += _NEWEST * use.busy * (use.share - self.share_alone)
+            self.slowdown = 1.0
+        else:
+            # Only the time in which it was ready to run becomes longer.
+            longer = 1.0 - min(1.0, max(_LEAST_SHARE_OF_DEMAND, use.share) / self.share_alone)
+            self.slowdown = 1.0 / (1.0 - use.busy * longer)
+        self.cores = (use.run_s + use.delay_s) / seconds
         self.memory_mib = max(self.memory_mib, use.memory_bytes / 2**20)
         self.processor_s += use.run_s
         self.seconds += seconds
@@ -65,6 +67,8 @@ class SeenHost(Seen):
     host: Host
     number: int  # to the policy
     rests_until_s: float  # before which it gets no guest
+    kin: Kin = field(init=False, default_factory=Kin)
+    alive: set[int] = field(init=False, default_factory=set)  # its processes at the last look
     guest: "SeenGuest | None" = field(init=False, default=None)
     percent: int = field(init=False, default=0)  # quota of the guest
     slow_looks: int = field(init=False, default=0)  # in a row at which it was too slow

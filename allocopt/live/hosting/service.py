@@ -1,7 +1,7 @@
 """The service that runs guests on the cores of running jobs, by the decisions of a policy that divides cores.
 
-It looks at hosts and guests again and again, tells the policy what they do in the terms of the simulation's quotas, and
-does what it says. A guest whose host suffers or ends is paused and waits again. Hosts are left as they are.
+It looks at hosts and guests again and again, shows the policy what they do as a simulation would, and does what the
+policy says. A guest whose host suffers or ends is paused and waits again. Hosts are left as they are.
 """
 
 import os
@@ -9,51 +9,66 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from allocopt.child_process import child_environment, module_command
-from allocopt.live.hosting.control_groups import Group, abandoned, clear, find_version, processes
+from allocopt.child_process import child_environment, module_command, user_environment
+from allocopt.errors import AllocoptError, BadFileError
+from allocopt.live.hosting.control_groups import (
+    Group,
+    NoGroupError,
+    abandoned_groups,
+    clear,
+    find_version,
+    group_name,
+    processes_below,
+    send,
+)
 from allocopt.live.hosting.guests import Guest
-from allocopt.live.hosting.hosts import Hosts
-from allocopt.live.hosting.processes import is_alive
+from allocopt.live.hosting.hosts import Host, Hosts
+from allocopt.live.hosting.processes import Processes
 from allocopt.live.hosting.seen import SeenGuest, SeenHost
 from allocopt.live.journal import FORMAT, VERSION, Journal
-from allocopt.live.slurm import SlurmError
+from allocopt.live.lock import only_service
 from allocopt.simulator.decisions import PlaceGuest, SetQuota
 from allocopt.simulator.quota.execution import QuotaView, SharedCores
 from allocopt.simulator.quota.scheduler import QuotaScheduler
 
 LEAST_PERIOD_S = 0.05
+_TELL_S = 10.0  # between two looks that are written into the journal
+_DIE_S = 5.0  # for which a guest that was killed is waited for
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What hosts bear, and times in seconds."""
+    """How much hosts may be slowed down, and how often to look; times in seconds."""
 
     period_s: float = 0.5  # between two looks at processes
     hosts_s: float = 5.0  # between two looks for hosts
     most_slowdown: float = 1.5  # of a host, beyond which its guest is paused
-    looks: int = 2  # in a row at which it has to be that slow
+    slow_looks: int = 2  # in a row at which it has to be that slow
     rest_s: float = 30.0  # for which it gets no guest after that
-    first_s: float = 2.0  # for which a new host is watched before it gets a guest
+    watch_first_s: float = 2.0  # for which a new host is watched before it gets a guest
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a guest: its exit code, None if it did not end; seconds; how often it was paused."""
+    """What became of a guest."""
 
     guest: str
-    code: int | None
-    elapsed_s: float
+    state: str  # ended, killed, or waiting if it never ran
+    code: int | None  # with which it ended
+    elapsed_s: float  # since it started first
     processor_s: float
     pauses: int
 
 
 class HostingService:
-    """Runs guests beside hosts until all have ended.
+    """Runs guests beside hosts until all guests have ended, or no host can come any more.
 
     Parameters
     ----------
@@ -66,14 +81,16 @@ class HostingService:
     journal
         Where everything that happens is written.
     limits
-        What hosts bear, and times.
+        How much hosts may be slowed down, and times.
     seed
-        Fixes what the policy draws.
+        Random seed of the policy.
 
     Raises
     ------
     UsageError
-        If there are no control groups that divide processor time.
+        If there are no control groups with a CPU controller.
+    BadFileError
+        If the file for the output of a guest cannot be written.
     """
 
     def __init__(
@@ -88,75 +105,128 @@ class HostingService:
         self.policy, self.hosts, self.journal, self.limits = policy, hosts, journal, limits or Limits()
         self.slowdowns: dict[str, float] = {}
         """Mean slowdown of each host that has ended or was there at the end."""
+        for guest in guests:
+            _check_output(guest.output)
         self._rng = np.random.default_rng(seed)
         self._version = find_version()
+        self._environment = user_environment()
         self._guests = [SeenGuest(guest, number) for number, guest in enumerate(guests)]
         self._waiting = list(self._guests)
         self._hosts: dict[str, SeenHost] = {}
         self._expected_s: dict[str, float] = {}  # run time of the last job of each application that has ended, alone
-        self._numbers = iter(range(len(guests), 1_000_000_000))  # of hosts
-        self._groups = 0
+        self._next_number = len(guests)  # of a host
+        self._next_group = 0
+        self._looks = 0
         self._is_due = False  # whether something has happened since the policy was asked
+        self._is_away = False  # whether Slurm does not answer
 
     def run(self, seconds: float | None = None) -> tuple[Outcome, ...]:
-        """Serve until all guests have ended, or for some seconds; guests that are left then are killed."""
+        """Serve until all guests have ended, for some seconds, or until Ctrl-C; guests that are left are killed."""
         began = time.time()
-        self.journal.write(
-            "begun", began, format=FORMAT, version=VERSION, mode="guests", solver=self.policy.name,
-            guests=len(self._guests),
-        )  # fmt: skip
-        with self._guarded():
-            hosts_at = decided_at = -np.inf
-            looked_at = began
-            while any(one.code is None for one in self._guests) and (seconds is None or time.time() < began + seconds):
-                now = time.time()
-                self._look(now, max(LEAST_PERIOD_S, now - looked_at))
-                if now >= hosts_at + self.limits.hosts_s:
-                    self._find_hosts(now)
-                    hosts_at = now
-                has_rested = any(looked_at < host.rests_until_s <= now for host in self._hosts.values())
-                looked_at = now
-                if self._is_due or has_rested or now >= decided_at + (self.policy.period_s or np.inf):
-                    self._is_due = False
-                    self._decide(now)
-                    decided_at = now
-                time.sleep(max(0.0, now + self.limits.period_s - time.time()))
+        with ExitStack() as stack:
+            stack.enter_context(only_service("guests", "runs guests on this machine"))
+            finder = stack.enter_context(ThreadPoolExecutor(1))
+            self.journal.write("begun", began, format=FORMAT, version=VERSION, mode="guests", solver=self.policy.name)
+            for left in abandoned_groups(self._version.mount):
+                self.journal.write("guest killed", began, guest=left.name, why="its service was killed")
+                clear(left)
+            stack.enter_context(self._guarded())
+            self._serve(finder, began, np.inf if seconds is None else began + seconds)
+        return self.outcomes()
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """Return what has become of the guests."""
         return tuple(map(_outcome, self._guests))
 
-    def _find_hosts(self, now: float) -> None:
-        """Note which hosts there are; while Slurm does not answer, those of before."""
+    def _serve(self, finder: ThreadPoolExecutor, began: float, until: float) -> None:
+        # Asking Slurm may take long, in which hosts are looked at nevertheless.
+        asked: Future[list[Host]] | None = None
+        asked_at = decided_at = told_at = -np.inf
+        looked_at, are_found = began, False
+        while any(one.code is None for one in self._guests) and time.time() < until:
+            now = time.time()
+            if asked is None and now >= asked_at + self.limits.hosts_s:
+                asked, asked_at = finder.submit(self.hosts.running), now
+            if asked is not None and (asked.done() or not are_found):
+                are_found |= self._take_hosts(asked, now)
+                asked = None
+            self._look(now, max(LEAST_PERIOD_S, now - looked_at))
+            has_rested = any(looked_at < host.rests_until_s <= now for host in self._hosts.values())
+            looked_at = now
+            if self._is_due or has_rested or now >= decided_at + (self.policy.period_s or np.inf):
+                self._is_due = False
+                self._decide(now)
+                decided_at = now
+            if now >= told_at + _TELL_S:
+                self._tell_look(now)
+                told_at = now
+            if are_found and not self._hosts and self.hosts.are_all_known:
+                break
+            time.sleep(max(0.0, now + self.limits.period_s - time.time()))
+
+    def _take_hosts(self, asked: "Future[list[Host]]", now: float) -> bool:
+        """Note which hosts there are, and return True; while Slurm does not answer, they are those of before."""
         try:
-            running = {host.id: host for host in self.hosts.running()}
-        except SlurmError as error:
-            self.journal.write("away", now, why=str(error))
-            return
-        for name, host in running.items():
-            if name in self._hosts:
-                self._hosts[name].host = host
-            else:
-                self._hosts[name] = SeenHost(host, next(self._numbers), now + self.limits.first_s)
+            running = {host.id: host for host in asked.result()}
+        except AllocoptError as error:
+            if not self._is_away:
+                self.journal.write("away", now, why=str(error))
+            self._is_away = True
+            return False
+        if self._is_away:
+            self.journal.write("back", now)
+        self._is_away = False
+        for name, found in running.items():
+            host = self._hosts.get(name)
+            if host is None:
+                host = SeenHost(found, self._next_number, now + self.limits.watch_first_s)
+                self._next_number += 1
+                self._hosts[name] = host
+                self.journal.write("host found", now, host=name, application=found.application, cores=found.cores)
+            was_suspended, host.host = host.host.is_suspended, found
+            if found.is_suspended and not was_suspended:
+                # Somebody else has its cores now.
+                self._pause_guest(host, now, "the host is suspended")
+                host.rests_until_s = np.inf
+            elif was_suspended and not found.is_suspended:
+                host.rests_until_s = now + self.limits.watch_first_s
         for name in set(self._hosts) - set(running):
             self._end_host(self._hosts[name], now)
+        return True
 
     def _look(self, now: float, seconds: float) -> None:
         """Look at all processes: who has ended, who does what, and which host suffers."""
+        self._looks += 1
         for guest in self._guests:
             if guest.process is not None and guest.code is None and guest.process.poll() is not None:
                 self._end_guest(guest, now)
+        processes = Processes.now()
         for host in list(self._hosts.values()):
-            if not any(map(is_alive, host.host.processes)):
+            host.alive = host.kin.alive(host.host.processes, processes)
+            if not host.alive:
                 self._end_host(host, now)
                 continue
-            host.add(host.watch.look(host.host.processes), seconds, is_alone=host.guest is None)
+            host.record(host.watch.look(host.alive, seconds), seconds, is_alone=host.guest is None)
             if host.guest is None:
                 continue
             if host.guest.group is not None:
-                use = host.guest.watch.look(processes(host.guest.group.folder))
-                host.guest.add(use, seconds, is_alone=False)
+                use = host.guest.watch.look(processes_below(host.guest.group.folder), seconds)
+                host.guest.record(use, seconds, is_alone=False)
             host.slow_looks = host.slow_looks + 1 if host.slowdown > self.limits.most_slowdown else 0
-            if host.slow_looks >= self.limits.looks:
+            if host.slow_looks >= self.limits.slow_looks:
+                self.policy.ended(self._view([], now), self._shared(host, now))
                 self._pause_guest(host, now, f"the host takes {host.slowdown:.2f} times as long as alone")
                 host.rests_until_s = now + self.limits.rest_s
+
+    def _tell_look(self, now: float) -> None:
+        jobs = {
+            one.guest.name: {"state": _state(one), "start_s": one.started_s, "on": self._host_of(one)}
+            for one in self._guests
+        }
+        self.journal.write("look", now, looks=self._looks, jobs=jobs, gone=[], away={})
+
+    def _host_of(self, guest: SeenGuest) -> str:
+        return next((host.host.id for host in self._hosts.values() if host.guest is guest), "")
 
     def _decide(self, now: float) -> None:
         """Let the policy say which guests start or go on, and which quotas change."""
@@ -169,11 +239,13 @@ class HostingService:
                     self._set_quota(hosts[decision.host], decision.percent, now)
                     shared[decision.host].percent = decision.percent
                 case PlaceGuest():
-                    guest, host = self._guests[decision.job], hosts[decision.host]
-                    self._place(guest, host, decision.percent, now)
+                    guest, host, one = self._guests[decision.job], hosts[decision.host], shared[decision.host]
                     view.queue.remove(guest.number)
-                    one = shared[decision.host]
-                    one.guest, one.percent = guest.progress(), decision.percent
+                    if self._place(guest, host, decision.percent, now):
+                        one.guest, one.percent = guest.progress(), decision.percent
+                    else:
+                        self.policy.ended(view, one)
+                        host.rests_until_s = now + self.limits.rest_s
 
     def _view(self, shared: list[SharedCores], now: float) -> QuotaView:
         jobs = tuple(guest.queued for guest in self._guests)
@@ -184,40 +256,71 @@ class HostingService:
         guest = None if host.guest is None else host.guest.progress()
         return SharedCores(host.progress(now, self._expected_s), guest, host.percent)
 
-    def _place(self, guest: SeenGuest, host: SeenHost, percent: int, now: float) -> None:
-        """Start a guest beside a host, or let one go on that was paused."""
-        self._groups += 1
-        for pid in host.host.processes:
-            # Processes of the host may end meanwhile.
-            with suppress(ProcessLookupError):
-                cores = os.sched_getaffinity(pid)
-                group = Group.beside(pid, self._groups, self._version)
-                break
-        else:
+    def _place(self, guest: SeenGuest, host: SeenHost, percent: int, now: float) -> bool:
+        """Start a guest beside a host, or let one go on that was paused; return whether it could be done."""
+        try:
+            group, cores = self._group_beside(host)
+        except ProcessLookupError:
             # The next look ends the host.
-            return
-        self._tell_guard(f"+{group.folder}")
-        for left in abandoned(group.folder.parent):
-            clear(left)
-        group.set_quota(percent)
-        if guest.process is None:
-            guest.process, guest.started_s = group.started(guest.guest.command, cores, guest.guest.output), now
-        elif guest.group is not None:
-            for pid in processes(guest.group.folder):
-                group.add(pid, cores)
-            group.send(signal.SIGCONT)
-            self._remove(guest.group)
+            return False
+        except (NoGroupError, OSError) as error:
+            self.journal.write("guest refused", now, guest=guest.guest.name, host=host.host.id, why=str(error))
+            return False
+        try:
+            group.set_quota(percent, guest.guest.cores)
+            if guest.process is None:
+                asked = guest.guest
+                guest.process = group.start(asked.command, cores, asked.output, self._environment)
+                guest.started_s = now
+            elif guest.group is not None:
+                for pid in processes_below(guest.group.folder):
+                    group.add_process(pid, cores)
+                send(group.folder, signal.SIGCONT)
+                self._remove(guest.group)
+        except (OSError, ValueError) as error:
+            self._remove(group)
+            self.journal.write("guest refused", now, guest=guest.guest.name, host=host.host.id, why=str(error))
+            return False
         guest.group = group
         self._waiting.remove(guest)
         host.guest, host.percent, host.slow_looks = guest, percent, 0
         self.journal.write("guest placed", now, guest=guest.guest.name, host=host.host.id, percent=percent)
+        return True
+
+    def _group_beside(self, host: SeenHost) -> tuple[Group, set[int]]:
+        """Make a group beside a host; return it and the cores of the host.
+
+        Raises `NoGroupError` if the host shares its group or may run on more cores than it has.
+        """
+        pid = min(host.alive)
+        cores: set[int] = set()
+        for one in host.alive:
+            with suppress(ProcessLookupError):
+                cores |= os.sched_getaffinity(one)
+        if len(cores) > host.host.cores:
+            raise NoGroupError(
+                f"the host has {host.host.cores} cores, but may run on {len(cores)}, which may be those of others; "
+                "let Slurm bind jobs to their cores (TaskPlugin=task/affinity or task/cgroup)"
+            )
+        place = self._version.place_beside(pid, host.host.cores)
+        if not host.alive.issuperset(place.competitors):
+            raise NoGroupError("processes of others are in the control group of the host")
+        self._next_group += 1
+        group = Group(place.parent / group_name(self._next_group), self._version, place.host_weight)
+        self._tell_guard(f"+{group.folder}")
+        group.create()
+        return group, cores
 
     def _set_quota(self, host: SeenHost, percent: int, now: float) -> None:
         if host.guest is None or host.guest.group is None or percent == host.percent:
             return
-        # A guest that has just ended has no group.
-        with suppress(FileNotFoundError):
-            host.guest.group.set_quota(percent)
+        try:
+            host.guest.group.set_quota(percent, host.guest.guest.cores)
+        except OSError as error:
+            # The next look ends a guest that has just ended.
+            if host.guest.group.folder.exists():
+                self._pause_guest(host, now, f"its quota cannot be set: {error}")
+            return
         host.percent = percent
         self.journal.write("guest quota", now, guest=host.guest.guest.name, host=host.host.id, percent=percent)
 
@@ -227,7 +330,7 @@ class HostingService:
         self._is_due = True
         if guest is None or guest.group is None:
             return
-        guest.group.send(signal.SIGSTOP)
+        send(guest.group.folder, signal.SIGSTOP)
         guest.pauses += 1
         self._waiting.insert(0, guest)
         self.journal.write("guest paused", now, guest=guest.guest.name, host=host.host.id, why=why)
@@ -251,8 +354,12 @@ class HostingService:
         if guest in self._waiting:
             # It was killed while it was paused.
             self._waiting.remove(guest)
+        background = len(list(processes_below(guest.group.folder)))
         self._remove(guest.group)
-        self.journal.write("guest ended", now, guest=guest.guest.name, code=guest.code, processor_s=guest.processor_s)
+        self.journal.write(
+            "guest ended", now, guest=guest.guest.name, code=guest.code, processor_s=guest.processor_s,
+            killed_in_background=background,
+        )  # fmt: skip
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
@@ -265,16 +372,20 @@ class HostingService:
             for guest in self._guests:
                 if guest.process is not None and guest.group is not None and guest.code is None:
                     self._remove(guest.group)
-                    guest.process.wait()
-                    self.journal.write("guest killed", now, guest=guest.guest.name)
+                    with suppress(subprocess.TimeoutExpired):
+                        guest.process.wait(_DIE_S)
+                    self.journal.write("guest killed", now, guest=guest.guest.name, why="the service ends")
             for host in self._hosts.values():
                 self.slowdowns[host.host.id] = host.mean_slowdown
             with suppress(BrokenPipeError):
                 self._guard.communicate()
+            self.journal.write("ended", time.time())
 
     def _remove(self, group: Group) -> None:
         if clear(group.folder):
             self._tell_guard(f"-{group.folder}")
+        else:
+            self.journal.write("left", time.time(), job=str(group.folder), why="its processes do not end")
 
     def _tell_guard(self, line: str) -> None:
         """Tell the guard of a group; one that was killed is started again and told of all."""
@@ -288,6 +399,13 @@ class HostingService:
             self._guard.stdin.flush()
 
 
+def _check_output(path: Path) -> None:
+    try:
+        path.open("ab").close()
+    except OSError as error:
+        raise BadFileError(f"{path}: {error.strerror}") from None
+
+
 def _guard() -> subprocess.Popen[str]:
     return subprocess.Popen(
         module_command("allocopt.live.hosting.guard"),
@@ -298,5 +416,14 @@ def _guard() -> subprocess.Popen[str]:
     )
 
 
+def _state(guest: SeenGuest) -> str:
+    if guest.code is not None:
+        return "ended"
+    if guest.process is None:
+        return "waiting"
+    return "running"
+
+
 def _outcome(guest: SeenGuest) -> Outcome:
-    return Outcome(guest.guest.name, guest.code, guest.elapsed_s, guest.processor_s, guest.pauses)
+    state = "killed" if guest.process is not None and guest.code is None else _state(guest)
+    return Outcome(guest.guest.name, state, guest.code, guest.elapsed_s, guest.processor_s, guest.pauses)

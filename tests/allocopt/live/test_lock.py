@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from allocopt.errors import UsageError
-from allocopt.live import service
+from allocopt.live.lock import is_private, lock_folder
 
 
 def test_a_folder_of_the_user_alone_is_used_and_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    folder = service._lock_folder()
+    folder = lock_folder()
     assert (folder.parent, folder.stat().st_mode & 0o777) == (tmp_path, 0o700)
 
 
@@ -20,9 +20,9 @@ def test_a_folder_that_everybody_may_write_is_not_used(tmp_path: Path, monkeypat
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     if os.geteuid() == 0:
-        assert service._lock_folder() == Path("/run/allocopt")
+        assert lock_folder() == Path("/run/allocopt")
     else:
-        assert service._is_private(service._lock_folder(), os.geteuid())
+        assert is_private(lock_folder(), os.geteuid())
 
 
 @pytest.mark.parametrize("what", ["a link", "a file", "a folder for all"])
@@ -40,4 +40,4 @@ def test_what_somebody_has_put_in_its_place_is_refused(
         place.mkdir()
         place.chmod(0o777)
     with pytest.raises(UsageError, match=str(place)):
-        service._lock_folder()
+        lock_folder()

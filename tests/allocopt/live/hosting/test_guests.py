@@ -22,7 +22,7 @@ def test_a_guest_without_more_keeps_one_core_busy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        (ONE + ONE, r"guest\[1\].name: is 'a', as that of guest\[0\]"),
+        (ONE + ONE, r"guest\[1\].name: 'a' is used twice, first by guest\[0\]"),
         ("", "guest"),
         ('[[guest]]\nname = "a"\n', "command"),
         (ONE + "cores = 0\n", "cores"),

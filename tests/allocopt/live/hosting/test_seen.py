@@ -13,32 +13,37 @@ def host(cores: int = 1, limit_s: float = 100.0) -> SeenHost:
     return SeenHost(Host("7", "solver", frozenset((1,)), cores, 1000.0, limit_s), 5, 0.0)
 
 
-def test_a_host_is_as_slow_as_it_gets_less_of_what_it_wishes_than_alone() -> None:
+def test_a_host_is_as_slow_as_it_gets_less_of_its_demand_than_alone() -> None:
     seen = host()
-    seen.add(Use(1.0, 0.0, 0), 1.0, is_alone=True)
+    seen.record(Use(1.0, 0.0, 0, 1.0, 1.0), 1.0, is_alone=True)
     assert seen.slowdown == 1.0
-    seen.add(Use(0.5, 0.5, 0), 1.0, is_alone=False)
+    seen.record(Use(0.5, 0.5, 0, 0.5, 1.0), 1.0, is_alone=False)
     assert seen.slowdown == pytest.approx(2.0)
     assert seen.mean_slowdown == pytest.approx(2 / 1.5)
     # Whoever is on its cores already is none of the guest's fault.
     crowded = host()
     for _ in range(50):
-        crowded.add(Use(0.5, 0.5, 0), 1.0, is_alone=True)
-    crowded.add(Use(0.4, 0.6, 0), 1.0, is_alone=False)
+        crowded.record(Use(0.5, 0.5, 0, 0.5, 1.0), 1.0, is_alone=True)
+    crowded.record(Use(0.4, 0.6, 0, 0.4, 1.0), 1.0, is_alone=False)
     assert crowded.slowdown == pytest.approx(1.25)
 
 
-def test_a_host_that_wants_nothing_is_not_slow() -> None:
+def test_a_host_that_mostly_waits_is_slower_only_while_it_runs() -> None:
+    # 10 ms of work and 10 ms of delay in 110 ms, which were 100 ms alone.
     seen = host()
-    seen.add(Use(0.0, 0.0, 0), 1.0, is_alone=False)
-    assert (seen.slowdown, seen.progress(1001.0, {}).stage.cpu) == (1.0, 1e-9)
+    seen.record(Use(0.01, 0.01, 0, 0.5, 0.02 / 0.11), 0.11, is_alone=False)
+    assert seen.slowdown == pytest.approx(1.1)
+    idle = host()
+    idle.record(Use(0.0, 0.0, 0), 1.0, is_alone=False)
+    assert (idle.slowdown, idle.progress(1001.0, {}).stage.cpu) == (1.0, 1e-9)
 
 
 def test_a_host_is_shown_by_its_wishes_and_the_time_that_it_still_needs() -> None:
     seen = host(cores=4)
-    seen.add(Use(0.5, 0.25, round(2 * MIB_PER_CORE * 2**20)), 1.0, is_alone=True)
+    seen.record(Use(0.5, 0.25, round(2 * MIB_PER_CORE * 2**20)), 1.0, is_alone=True)
     shown = seen.progress(1010.0, {})
-    assert (shown.stage.cpu, shown.stage.memory) == (0.18, pytest.approx(0.5))
+    assert shown.stage.cpu == 0.18
+    assert shown.stage.memory == pytest.approx(0.5)
     assert shown.stage.kind is StageKind.SEQUENTIAL
     # 80 seconds are expected of a limit of 100, of which 10 are over; 30 where the application took as long before.
     assert (shown.work_left_s, seen.progress(1010.0, {"solver": 40.0}).work_left_s) == (70.0, 30.0)
