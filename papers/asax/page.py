@@ -32,14 +32,14 @@ PARTS = {"queues 1 .. 7": slice(0, 7), "15 .. 20": slice(14, LESSONS)}
 LAST = PARTS["15 .. 20"]
 
 _CHANGES = {f"{column} over space sharing, +%": 2 for column in ("wait", "run time", "response")}
-_METHODS = "(?:static-50|asax|coallocation-scip)"
+_METHODS = "(?:static-50(?:-memory|, paging [01])?|asax(?:, learning off)?|coallocation-scip)"
 SELECTIONS = {
     "table3": Selection(
         THREE.name, rf"(\d+: {_METHODS})", {**_CHANGES, "CPU over space sharing, + points": 2}, has_spread=True
     ),
     "table2": Selection(
         TWO.name,
-        r"(\d+: asax, (?:montage|statistics))",
+        r"(\d+: (?:static-50|asax), (?:montage|statistics))",
         {"CPU % of allotted": 2},
         has_spread=True,
     ),
