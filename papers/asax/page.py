@@ -3,7 +3,7 @@
 With them a bound, by a linear program, on how short the queue can be at all with one guest a host.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from allocopt.problems.coallocation.interference import Interference, Sharing, T
 from allocopt.report.words import Cell
 from allocopt.reproduction import ReproductionRequest
 from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing
-from allocopt.traces.applications import CLUSTER_SIZES, QueuedJob
+from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage
 from learned.asax.scheduler import Loss
 from papers.asax import tables
@@ -27,6 +27,8 @@ SEED = 1
 SEQUENCES = 6
 """Learners that see queue after queue."""
 FIRST_SEED = 30_000
+HINDSIGHT_QUEUES, FIRST_HINDSIGHT_SEED = 20, 40_000
+EQUAL = "equal"
 LOSSES = {"limit": (Loss.LIMIT, 0.0), "limit, idle counted": (Loss.LIMIT, 1.0)}
 PARTS = {"queues 1 .. 7": slice(0, 7), "15 .. 20": slice(14, LESSONS)}
 LAST = PARTS["15 .. 20"]
@@ -143,6 +145,45 @@ def _responses(cores: int, seeds: IntArray, schedulers: Sequence[Sequence[QuotaS
     return np.array([list(map(response_s, row, column)) for row, column in pairs])
 
 
+def _hindsight(queues: int) -> str:
+    """Return what the best weights in hindsight would gain over equal ones: a line for each cluster.
+
+    For one application after the other the best of equal weights and of each expert alone is taken, by the mean
+    response over some queues; what these weights gain there and on other queues bounds what a learner of them can.
+    """
+    lines: list[list[Cell]] = []
+    for cores in CLUSTER_SIZES:
+        known, others = (
+            range(first, first + queues) for first in (FIRST_HINDSIGHT_SEED, FIRST_HINDSIGHT_SEED + queues)
+        )
+        best = dict.fromkeys(APPLICATIONS, EQUAL)
+        equal = response = _responses_by_weights(cores, known, best)
+        for application in APPLICATIONS:
+            for expert in learner().asax.knowledge.metrics:
+                tried = best | {application: expert}
+                if (found := _responses_by_weights(cores, known, tried)).mean() < response.mean():
+                    best, response = tried, found
+        ahead = 100 * (_responses_by_weights(cores, others, best) / _responses_by_weights(cores, others, {}) - 1)
+        interval = 1.96 * ahead.std(ddof=1) / len(ahead) ** 0.5 if queues > 1 else np.inf
+        chosen = ", ".join(f"{application}: {expert}" for application, expert in best.items())
+        gain = f"{100 * (response / equal - 1).mean():.1f}"
+        lines.append([cores, chosen, gain, f"{ahead.mean():.1f} ± {interval:.1f}"])
+    return text_table(("cores", "best weights", "response on these queues, +%", "on others, +%"), lines)
+
+
+def _responses_by_weights(cores: int, seeds: Sequence[int], best: Mapping[str, str]) -> FloatArray:
+    """Return mean responses of queues where the experts' weights are fixed: one expert by application, or equal."""
+    responses = []
+    for seed in seeds:
+        scheduler = learner(full_loss_at=np.inf)
+        knowledge = scheduler.asax.knowledge
+        for application, expert in best.items():
+            if expert != EQUAL:
+                knowledge.of(application).alpha = np.array([float(one == expert) for one in knowledge.metrics])
+        responses.append(simulated(queue_of(seed, cores), cores, scheduler, seed).response_s.mean())
+    return np.array(responses)
+
+
 def main() -> None:
     """Measure and write the page."""
     quick = page_parser(__doc__, "one queue a line").parse_args().quick
@@ -168,6 +209,8 @@ def main() -> None:
         "factor": f"{100 * (RUN_FACTOR - 1):.0f}",
         "bounds": _bounds(range(SEED * SEEDS, SEED * SEEDS + queues)),
         "learning": _learning(sequences),
+        "hindsight": _hindsight(1 if quick else HINDSIGHT_QUEUES),
+        "hindsight_queues": HINDSIGHT_QUEUES,
     }
     write_template(__file__, "asax", places, quick)
 
