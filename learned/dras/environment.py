@@ -1,7 +1,8 @@
 """Environments that train and validate agents of DRAS: episodes side by side over jobsets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -16,6 +17,13 @@ from learned.rl.workers import Environment, Stateful
 
 DOUBT = 2.0  # Standard errors by which waits must be shorter to be better
 MOST_WEIGHT = 4.0  # How much more the rewards of a quiet jobset may count than usual
+
+
+class Choosing(Protocol):
+    """A policy that chooses for many states at once."""
+
+    def choose(self, observations: Float32Array, legal: BoolArray) -> IntArray:
+        """Return the best legal slots."""
 
 
 Phase = tuple[Sequence[Workload], float]
@@ -116,6 +124,32 @@ class SeveralMachines(Stateful, Environment):
         return self._environments[self._turn].step(actions)
 
 
+class ScaledRewards(Stateful, Environment):
+    """An environment whose rewards are divided by the running spread of discounted sums of rewards."""
+
+    state = ("environment", "_sums", "_count", "_mean", "_squares")
+
+    def __init__(self, environment: JobsetEnvironment | SeveralMachines, discount: float = 0.99) -> None:
+        self.environment, self.n_environments, self._discount = environment, environment.n_environments, discount
+        self._sums = np.zeros(environment.n_environments)
+        # Of all sums so far: their number, mean, and sum of squared differences to it (Welford 1962).
+        self._count, self._mean, self._squares = 0, 0.0, 0.0
+
+    def observe(self) -> tuple[Float32Array, BoolArray]:
+        return self.environment.observe()
+
+    def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
+        rewards, ended = self.environment.step(actions)
+        self._sums = self._discount * self._sums + rewards
+        for value in self._sums.tolist():
+            self._count += 1
+            difference = value - self._mean
+            self._mean += difference / self._count
+            self._squares += difference * (value - self._mean)
+        self._sums[ended] = 0.0
+        return rewards / (np.sqrt(self._squares / self._count) or 1.0), ended
+
+
 def _first_come_first_served(jobsets: Sequence[Workload], machine: int, options: DrasOptions) -> DrasEpisodes:
     # The first slot at both levels, which is FCFS with EASY.
     episodes = DrasEpisodes(jobsets, machine, len(jobsets), replace(options, reservations=Reservations.KEPT))
@@ -145,18 +179,26 @@ class _Waits:
 
 
 class Validator:
-    """Plays jobsets by a policy's best actions; longest waits over ``tolerated`` times EASY's add to the score."""
+    """Plays jobsets by a policy's best actions; longest waits over ``tolerated`` times EASY's add to the score.
+
+    ``policy_of`` makes a policy of weights; None for that of the compact network.
+    """
 
     def __init__(
-        self, jobsets: Sequence[Workload], machine: int, options: DrasOptions, tolerated: float = 1.25
+        self,
+        jobsets: Sequence[Workload],
+        machine: int,
+        options: DrasOptions,
+        tolerated: float = 1.25,
+        policy_of: Callable[[Mapping[str, Float32Array]], Choosing] | None = None,
     ) -> None:
-        self._tolerated = tolerated
+        self._tolerated, self._policy_of = tolerated, policy_of or SlotPolicy.of
         self._episodes = DrasEpisodes(jobsets, machine, len(jobsets), options)
         self.reference = _waits(_first_come_first_served(jobsets, machine, options))
 
     def waits(self, weights: Mapping[str, Float32Array]) -> _Waits:
-        """Play all jobsets through with the compact network of these weights."""
-        self._episodes.play(SlotPolicy.of(weights).choose)
+        """Play all jobsets through with the network of these weights."""
+        self._episodes.play(self._policy_of(weights).choose)
         return _waits(self._episodes)
 
     def measures(self, weights: Mapping[str, Float32Array]) -> dict[str, float]:

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from allocopt.arrays import Float32Array
+from allocopt.arrays import BoolArray, Float32Array
 from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import DrasOptions, Observing
 from allocopt.errors import UsageError
@@ -24,6 +24,7 @@ from allocopt.traces.variants import varied_run_times
 from allocopt.traces.workload import Workload
 from learned.dras.environment import JobsetEnvironment, Validator
 from learned.dras.jobsets import DAY_S, RUN_JITTER
+from learned.dras.network_kinds import KINDS, ActingPolicy, NetworkKind
 from learned.rl.slots import CompactNetwork, SlotPolicy
 from learned.rl.training import PpoSettings, check_torch
 from learned.weights import Card, find_weights, load_weights
@@ -34,8 +35,9 @@ ADAPTED_EPISODES = 16  # Side by side, shared out evenly among the variants that
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agent:
-    """A trained compact network."""
+    """A trained network."""
 
+    kind: NetworkKind
     weights: dict[str, Float32Array]  # Its parameters by name
     window: int  # Waiting jobs among which it chooses
     reward: Weights  # What it was trained for
@@ -48,12 +50,27 @@ class Agent:
     @classmethod
     def of(cls, weights: dict[str, Float32Array], card: Card) -> "Agent":
         """Make an agent of weights and their card; see `load`."""
-        CompactNetwork.of(weights)
-        return cls(weights, int(card.settings["window"]), Weights(**card.settings["reward"]))
+        agent = cls(KINDS[card.network], weights, int(card.settings["window"]), Weights(**card.settings["reward"]))
+        agent.policy()
+        return agent
 
-    def policy(self) -> SlotPolicy:
+    def options(self, reservations: Reservations = Reservations.KEPT) -> DrasOptions:
+        """Return what the agent observes, and among how many jobs it chooses."""
+        return DrasOptions(self.window, reservations, observation=self.kind.observation)
+
+    def policy(self) -> ActingPolicy:
         """Return the policy that takes the choices of the greatest value."""
-        return SlotPolicy.of(self.weights)
+        return self.kind.policy(self.weights, self.options())
+
+
+@dataclass(slots=True)
+class _Acting:
+    """The policy of an agent, which learning in operation replaces."""
+
+    policy: ActingPolicy
+
+    def __call__(self, observation: Float32Array, legal: BoolArray) -> int:
+        return self.policy(observation, legal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +80,7 @@ class AgentScheduler:
     # Machine that it was trained for, ``theta``, ``sdsc-sp2`` or ``generic``, or a file that a training wrote
     weights: str = "theta"
     _agent: Agent = field(init=False, repr=False, compare=False)
-    _policy: SlotPolicy = field(init=False, repr=False, compare=False)
+    _acting: _Acting = field(init=False, repr=False, compare=False)
     _scheduler: TwoLevelScheduler = field(init=False, repr=False, compare=False)
 
     name: ClassVar[str]
@@ -71,10 +88,10 @@ class AgentScheduler:
 
     def __post_init__(self) -> None:
         agent = Agent.load(self.name, self.weights)
-        policy = agent.policy()
-        selector = Observing(policy, DrasOptions(window=agent.window, reservations=self.reservations))
+        acting = _Acting(agent.policy())
+        selector = Observing(acting, agent.options(self.reservations))
         object.__setattr__(self, "_agent", agent)
-        object.__setattr__(self, "_policy", policy)
+        object.__setattr__(self, "_acting", acting)
         object.__setattr__(self, "_scheduler", TwoLevelScheduler(selector, agent.window, self.reservations))
 
     @property
@@ -172,6 +189,8 @@ class DrasPpo(AgentScheduler):
         if self.dynamic:
             check_torch()
         AgentScheduler.__post_init__(self)
+        if self.dynamic and self._agent.kind.observation != "slots":
+            raise UsageError("only agents with the compact network go on learning in operation")
         object.__setattr__(self, "_operation", _Operation(self._agent.weights))
 
     @property
@@ -185,7 +204,7 @@ class DrasPpo(AgentScheduler):
         operation, agent = self._operation, self._agent
         if operation.view is not view:
             operation.view, operation.last_s, operation.trained, operation.changed = view, view.now, 0, 0
-            operation.weights, self._policy.network = agent.weights, agent.policy().network
+            operation.weights, self._acting.policy = agent.weights, agent.policy()
         if view.now - operation.last_s >= self.period_days * DAY_S:
             operation.last_s = view.now
             jobs = _ended_jobs(view, view.now - self.memory_days * DAY_S)
@@ -195,5 +214,5 @@ class DrasPpo(AgentScheduler):
                 learned = _adapted(before, jobs, machine, options, (self.seed, operation.trained))
                 operation.trained += 1
                 operation.changed += any(not np.array_equal(learned[name], before[name]) for name in before)
-                operation.weights, self._policy.network = learned, SlotPolicy.of(learned).network
+                operation.weights, self._acting.policy = learned, SlotPolicy.of(learned)
         return self._scheduler.schedule(view)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -18,7 +19,7 @@ from allocopt.simulator.shared.room import pool_sizes
 from allocopt.traces.workload import Workload
 from learned.dras.environment import JobsetEnvironment, Phase, SeveralMachines, Validator
 from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
-from learned.rl.slots import CompactNetwork
+from learned.dras.network_kinds import KINDS, NetworkKind, TrainingPlan
 from learned.rl.traces import acknowledgement, check_sizes, read_on_cluster, read_traces
 from learned.rl.training import (
     A2cSettings,
@@ -35,8 +36,7 @@ from learned.rl.workers import Workers
 if TYPE_CHECKING:
     from torch import nn
 
-    from learned.rl.algorithms import BestKept, EnvironmentLearner
-    from learned.rl.networks import SlotActorCritic
+    from learned.rl.algorithms import BestKept
 
 SHARES = {"sampled": 0.1, "real": 0.1, "synthetic": 0.8}
 """Phases by name, and which share of the training they take: the paper's 9, 9 and 82 of a hundred jobsets."""
@@ -82,6 +82,8 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     mean_square_wait: float = 0.0
     longest_wait: float = 30.0
     learning_rate: float = option(0.0, least=0)  # Of Adam; 0 for the usual one
+    # ``compact``, which looks at slots and serves any machine, or ``paper``, the paper's network for this machine
+    network: str = option("compact", among=tuple(KINDS))
 
     paths: ClassVar[tuple[str, ...]] = ("trace", "cluster")
     usual_updates: ClassVar[int]
@@ -98,6 +100,8 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             raise UsageError(f"phases are {self.phases!r}, must be different ones of {', '.join(SHARES)}")
         super().__post_init__()
         check_sizes(self.trace, self.processors, self.cluster)
+        if self.kind.observation != "slots" and "," in self.trace:
+            raise UsageError(f"network={self.network} is made for one machine: give one trace")
         if not 0 < self.lowest_load <= self.highest_load:
             raise UsageError(f"loads are {self.lowest_load} .. {self.highest_load}, must rise and be positive")
 
@@ -107,12 +111,27 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         return f"{self.name}-{'generic' if len(traces) > 1 else traces[0]}"
 
     @property
+    def kind(self) -> NetworkKind:
+        """The kind of the network."""
+        return KINDS[self.network]
+
+    @property
+    def plan(self) -> TrainingPlan:
+        """How long the agent is trained, by the options and what is usual for its network."""
+        usual = TrainingPlan(self.usual_updates, self.usual_environments, self.usual_every, self.usual)
+        plan = self.kind.plan(usual)
+        settings = replace(plan.settings, learning_rate=self.learning_rate or plan.settings.learning_rate)
+        return TrainingPlan(
+            self.updates or plan.updates, self.environments or plan.environments, self.every or plan.every, settings
+        )
+
+    @property
     def n_updates(self) -> int:
-        return self.updates or self.usual_updates
+        return self.plan.updates
 
     def options(self) -> DrasOptions:
         """Return the options of the environment."""
-        return DrasOptions(self.window, self.reservations, self.reward, skips_forced=True)
+        return DrasOptions(self.window, self.reservations, self.reward, self.kind.observation, skips_forced=True)
 
     @property
     def reward(self) -> Weights:
@@ -133,27 +152,18 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             raise UsageError(f"seed {VALIDATION_SEED} is reserved: its synthetic weeks validate")
 
     def _learner(self, seed: int, workers: Workers) -> "BestKept":
-        from learned.dras.experience import JobsetCollector
-        from learned.rl.algorithms import LEARNERS, BestKept
-        from learned.rl.networks import SlotActorCritic, SlotNetwork
+        from learned.rl.algorithms import BestKept
 
-        count = self.environments or self.usual_environments
+        plan, kind, options = self.plan, self.kind, self.options()
         environments, validators = [], []
         for workload, machine in self.traces():
             phases, validation = self.jobsets(workload, machine, seed)
-            environments.append(JobsetEnvironment(phases, machine, count, self.options(), seed))
-            validators.append(Validator(validation, machine, self.options(), self.tolerated))
+            environments.append(JobsetEnvironment(phases, machine, plan.environments, options, seed))
+            policy_of = partial(kind.policy, options=options)
+            validators.append(Validator(validation, machine, options, self.tolerated, policy_of))
         environment = environments[0] if len(environments) == 1 else SeveralMachines(environments)
-        network = CompactNetwork(environment.episodes.options.shape(environment.episodes.machine)[1])
-        settings = replace(self.usual, learning_rate=self.learning_rate or self.usual.learning_rate)
-        learns = LEARNERS[type(settings)]
-        inner: EnvironmentLearner[nn.Module, Settings]
-        if isinstance(settings, A2cSettings):
-            model = SlotActorCritic(network)
-            self._prepare(model, environment, seed)
-            inner = learns(model, environment, settings, seed, JobsetCollector())
-        else:
-            inner = learns(SlotNetwork(network), environment, settings, seed)
+        inner = kind.learner(environment, plan.settings, seed)
+        self._prepare(inner.model, environment, seed)
 
         class Validated(BestKept):
             def judge(self, weights: Mapping[str, Float32Array]) -> dict[str, float]:
@@ -164,14 +174,14 @@ class DrasTraining(DeclaredTraining["BestKept"]):
                 environment.go_on_to(share)
                 return super().update(share)
 
-        return Validated(inner, inner.model, self.every or self.usual_every)
+        return Validated(inner, inner.model, plan.every)
 
     def result(self, learner: "BestKept") -> Trained:
         told = {"acknowledgement": acknowledgement(self.trace), "reservations": self.reservations.name.lower()}
-        return "compact", learner.best, {**told, "reward": asdict(self.reward), "score": float(learner.best_score)}
+        return self.kind.name, learner.best, {**told, "reward": asdict(self.reward), "score": float(learner.best_score)}
 
-    def _prepare(self, model: "SlotActorCritic", environment: JobsetEnvironment | SeveralMachines, seed: int) -> None:
-        """Begin with other than random weights of a policy with a critic."""
+    def _prepare(self, model: "nn.Module", environment: JobsetEnvironment | SeveralMachines, seed: int) -> None:
+        """Begin with other than random weights."""
 
     def traces(self) -> list[tuple[Workload, int]]:
         """Read all traces, each without jobs larger than its machine, and the machine's size."""
@@ -223,10 +233,13 @@ class DrasPpo(DrasTraining):
     usual_updates = 250
     usual = PpoSettings(n_epochs=2, batch_size=2048, learning_rate=2e-3, ent_coef=0.01, final_ent_coef=0.001)
 
-    def _prepare(self, model: "SlotActorCritic", environment: JobsetEnvironment | SeveralMachines, seed: int) -> None:
+    def _prepare(self, model: "nn.Module", environment: JobsetEnvironment | SeveralMachines, seed: int) -> None:
         from learned.dras.experience import imitate_wfp3
+        from learned.rl.networks import SlotActorCritic
 
         if self.start == "wfp3":
+            if not isinstance(model, SlotActorCritic):
+                raise UsageError("start=wfp3 goes with network=compact")
             imitate_wfp3(model, environment, seed)
 
 

@@ -35,6 +35,7 @@ EVERY_TWO = {**CUSH, "average_every": 2, "every": 2}
 IRMASIM = {"jobs": 20, "episodes": 12, "environments": 4, "objective": "makespan"}
 CASES: list[tuple[str, dict[str, Any]]] = [
     *((name, DRAS) for name in ("dras-ppo", "dras-a2c", "dras-pg", "dras-dql", "decima-pg")),
+    *((name, {**DRAS, "network": "paper"}) for name in ("dras-ppo", "dras-a2c", "dras-pg", "dras-dql")),
     *(("cush", {**EVERY_TWO, **options}) for options in ({}, {"settings": "published"}, {"policies": "breadth-first"})),
     ("cush", {**EVERY_TWO, "network": "published", "settings": "published"}),
     *(

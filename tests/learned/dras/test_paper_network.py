@@ -1,12 +1,18 @@
 """The paper's network has its numbers of parameters, and gives without torch what it gives with it."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from allocopt.arrays import Float32Array
+from allocopt.errors import UsageError
+from learned.dras.environment import JobsetEnvironment, ScaledRewards
+from learned.dras.paper_module import PaperModule, PaperValues
+from learned.dras.paper_network import THETA_LAYERS, THETA_NODES, PaperNetwork, PaperPolicy, RowNetwork, paper_network
+from learned.dras.training import DrasPg
 from learned.rl.networks import weights_of
-from papers.dras.network import THETA_LAYERS, THETA_NODES, PaperModule, PaperNetwork, RowNetwork, paper_network
 
 TABLE_3 = {
     ("theta", "dql"): 21_449_004,
@@ -72,3 +78,55 @@ def test_a_misshapen_parameter_is_named() -> None:
     weights = {name: np.zeros(shape, dtype=np.float32) for name, shape in network.shapes().items()}
     with pytest.raises(ValueError, match=r"second\.weight"):
         RowNetwork.of(network, {**weights, "second.weight": np.zeros((1, 1), dtype=np.float32)})
+
+
+@pytest.mark.parametrize("agent", ["pg", "ppo", "dql"])
+def test_a_policy_of_the_paper_network_takes_the_best_legal_slot_or_draws_by_the_softmax(agent: str) -> None:
+    rng, window, nodes = np.random.default_rng(3), 5, 20
+    network = paper_network(agent, nodes, (16, 8), window)
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        module = PaperValues(network) if agent == "dql" else PaperModule(network)
+    policy = PaperPolicy.of(weights_of(module), window)
+    states = np.stack([state(rng, window, nodes) for _ in range(4)])
+    legal = rng.random((4, window)) < 0.6
+    legal[:, 2] = True
+    with torch.no_grad():
+        values = module(torch.from_numpy(states)).numpy()[:, :window]
+    best = np.where(legal, values, -np.inf).argmax(axis=1)
+    assert policy.choose(states, legal).tolist() == best.tolist()
+    assert [policy(one, may) for one, may in zip(states, legal, strict=True)] == best.tolist()
+    # Evenly spread numbers draw each slot as often as its probability says.
+    numbers = (np.arange(2000) + 0.5) / 2000
+    drawn = policy.choose(np.repeat(states[:1], 2000, axis=0), np.repeat(legal[:1], 2000, axis=0), numbers)
+    expected = np.where(legal[0], np.exp(values[0] - values[0].max()), 0.0)
+    shares = np.bincount(drawn, minlength=window) / 2000
+    np.testing.assert_allclose(shares, expected / expected.sum(), atol=2e-3)
+
+
+def test_a_paper_network_is_refused_on_another_machine() -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        weights = weights_of(PaperModule(paper_network("pg", 20, (16, 8), 5)))
+    policy = PaperPolicy.of(weights, 5)
+    with pytest.raises(UsageError, match="made for 20 nodes, this machine has 21"):
+        policy(state(np.random.default_rng(0), 5, 21), np.ones(5, dtype=np.bool_))
+    with pytest.raises(ValueError, match="missing"):
+        PaperPolicy.of({}, 5)
+
+
+def test_scaled_rewards_have_a_spread_of_about_one(trace: Path) -> None:
+    training = DrasPg(str(trace), network="paper", updates=1, environments=4, validation=2, window=16)
+    (workload, machine), *_ = training.traces()
+    phases, _ = training.jobsets(workload, machine, 0)
+    plain = JobsetEnvironment(phases, machine, 4, training.options(), 0)
+    scaled = ScaledRewards(JobsetEnvironment(phases, machine, 4, training.options(), 0), discount=0.0)
+    rewards, found = [], []
+    for _ in range(300):
+        _, legal = plain.observe()
+        scaled.observe()
+        actions = legal.argmax(axis=1)
+        rewards.append(plain.step(actions)[0])
+        found.append(scaled.step(actions)[0])
+    # Without a discount sums are rewards, and the running spread is that of all so far.
+    assert found[-1] == pytest.approx(rewards[-1] / np.std(rewards))

@@ -1,0 +1,137 @@
+"""Kinds of networks of DRAS agents: the compact one, which any machine can use, and the paper's, made for one machine.
+
+A kind says what its agents observe, and makes policies of weights and learners for trainings.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.envs.dras.task import DrasOptions, ObservationName
+from learned.dras.environment import JobsetEnvironment, ScaledRewards, SeveralMachines
+from learned.dras.paper_network import PaperPolicy, paper_network
+from learned.rl.slots import CompactNetwork, SlotPolicy
+from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings, Settings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from learned.rl.algorithms import EnvironmentLearner
+
+JobEnvironment = JobsetEnvironment | SeveralMachines
+
+
+class ActingPolicy(Protocol):
+    """A network that acts, without torch."""
+
+    def __call__(self, observation: Float32Array, legal: BoolArray) -> int:
+        """Return the best legal slot."""
+
+    def choose(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray | None = None) -> IntArray:
+        """Return the best legal slots of states side by side, or slots drawn by random numbers within 0 .. 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """How long agents are trained: updates, environments side by side, and updates between two validations."""
+
+    updates: int
+    environments: int
+    every: int
+    settings: Settings  # of the algorithm, whose class says which one it is
+
+
+class NetworkKind(Protocol):
+    """A kind of networks."""
+
+    name: str
+    observation: ObservationName
+
+    def plan(self, usual: TrainingPlan) -> TrainingPlan:
+        """Return how an agent is trained that has the compact network trained so."""
+
+    def policy(self, weights: Mapping[str, Float32Array], options: DrasOptions) -> ActingPolicy:
+        """Return a network that acts. Raises ValueError if the weights are not those of one."""
+
+    def learner(
+        self, environment: JobEnvironment, settings: Settings, seed: int
+    ) -> "EnvironmentLearner[nn.Module, Settings]":
+        """Return a learner with random weights."""
+
+
+class Compact(NetworkKind):
+    """The compact network: values of slots by weights that all share; see `learned.rl.slots`."""
+
+    name: str = "compact"
+    observation: ObservationName = "slots"
+
+    def plan(self, usual: TrainingPlan) -> TrainingPlan:
+        return usual
+
+    def policy(self, weights: Mapping[str, Float32Array], options: DrasOptions) -> SlotPolicy:
+        return SlotPolicy.of(weights)
+
+    def learner(
+        self, environment: JobEnvironment, settings: Settings, seed: int
+    ) -> "EnvironmentLearner[nn.Module, Settings]":
+        from learned.dras.experience import JobsetCollector
+        from learned.rl.algorithms import LEARNERS
+        from learned.rl.networks import SlotActorCritic, SlotNetwork
+
+        network = CompactNetwork(environment.episodes.options.shape(environment.episodes.machine)[1])
+        learns = LEARNERS[type(settings)]
+        if isinstance(settings, A2cSettings):
+            return learns(SlotActorCritic(network), environment, settings, seed, JobsetCollector())
+        return learns(SlotNetwork(network), environment, settings, seed)
+
+
+class Paper(NetworkKind):
+    """The DRAS paper's network (Table 3): the window's jobs and all nodes, two dense layers of 4,000 and 1,000 neurons.
+
+    The paper's learning rate of 0.001 ends at policies of an entropy of zero. Here it is a tenth of that, rewards are
+    divided by their spread, and the entropy counts.
+    """
+
+    name: str = "paper"
+    observation: ObservationName = "state"
+    SETTINGS: ClassVar[Mapping[type[Settings], TrainingPlan]] = {
+        PgSettings: TrainingPlan(600, 8, 40, PgSettings(n_steps=16, learning_rate=1e-4, ent_coef=0.01)),
+        A2cSettings: TrainingPlan(
+            600, 8, 40, A2cSettings(n_steps=16, learning_rate=1e-4, gamma=0.99, gae_lambda=0.95, ent_coef=0.01)
+        ),
+        PpoSettings: TrainingPlan(
+            150, 8, 10, PpoSettings(n_steps=64, learning_rate=1e-4, gamma=0.99, n_epochs=2, batch_size=128)
+        ),
+        DqlSettings: TrainingPlan(600, 8, 40, DqlSettings(n_steps=16, learning_rate=1e-4, gamma=0.97)),
+    }
+
+    def __init__(self, layers: tuple[int, int] = (4000, 1000)) -> None:
+        self.layers = layers
+
+    def plan(self, usual: TrainingPlan) -> TrainingPlan:
+        return self.SETTINGS[type(usual.settings)]
+
+    def policy(self, weights: Mapping[str, Float32Array], options: DrasOptions) -> PaperPolicy:
+        return PaperPolicy.of(weights, options.window)
+
+    def learner(
+        self, environment: JobEnvironment, settings: Settings, seed: int
+    ) -> "EnvironmentLearner[nn.Module, Settings]":
+        from learned.dras.paper_module import PaperActorCritic, PaperModule, PaperValues
+        from learned.rl.algorithms import LEARNERS
+
+        modules: dict[type[Settings], tuple[str, Any]] = {
+            PgSettings: ("pg", PaperModule),
+            A2cSettings: ("a2c", PaperActorCritic),
+            PpoSettings: ("ppo", PaperActorCritic),
+            DqlSettings: ("dql", PaperValues),
+        }
+        agent, module = modules[type(settings)]
+        episodes = environment.episodes
+        network = paper_network(agent, episodes.machine, self.layers, episodes.options.window)
+        return LEARNERS[type(settings)](module(network), ScaledRewards(environment), settings, seed)
+
+
+KINDS: Mapping[str, NetworkKind] = {one.name: one for one in (Compact(), Paper())}
+"""The kinds by name."""
