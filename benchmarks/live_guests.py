@@ -7,7 +7,6 @@ Needs Slurm's daemons and munge, root, and control groups that may be written. T
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -59,7 +58,7 @@ class Run:
     response_s: float  # mean time until a guest had ended
     busy: float  # cores that this machine kept busy until the last host had ended
     pauses: int
-    paused_after_s: tuple[float, ...]  # from the beginning of a busy phase of a host to the pause of its guest
+    paused_after_s: tuple[float, ...]  # since the host of two phases was busy beside a guest
 
 
 def command_of(kind: str, seconds: float) -> list[str]:
@@ -114,7 +113,7 @@ def guests_file(folder: Path) -> Path:
 
 @contextmanager
 def serving(cluster: VirtualSlurm, folder: Path, way: Sequence[str], seed: int) -> Iterator[None]:
-    """Run the service; Ctrl-C ends it."""
+    """Run the service, and end it as Ctrl-C would, which programs in the background do not hear."""
     words = ["live", "guests", str(guests_file(folder)), "--journal", str(folder / "journal.jsonl")]
     hosts = ["--slurm", "n[0000-0001]", "--comment", "host", "--rest", "3", "--seed", str(seed)]
     with (folder / "service.out").open("wb") as out:
@@ -123,7 +122,7 @@ def serving(cluster: VirtualSlurm, folder: Path, way: Sequence[str], seed: int) 
         try:
             yield
         finally:
-            service.send_signal(signal.SIGINT)
+            service.terminate()
             service.wait()
 
 
@@ -159,7 +158,9 @@ def run_once(cluster: VirtualSlurm, folder: Path, way: Sequence[str], alone: dic
     ends = [times_of(folder / f"{name}.out", "ends") for name in GUESTS]
     pauses = list(_pauses(journal)) if way else []
     begun = times_of(hosts["mixed"], "busy")
-    after = tuple(min(at - one for one in begun if one <= at) for kind, at in pauses if kind == "mixed")
+    after = tuple(
+        min(at - max(one, placed) for one in begun if one <= at) for kind, placed, at in pauses if kind == "mixed"
+    )
     return Run(
         ended_s - began,
         max([ended_s, *(end[0] for end in ends if end)]) - began,
@@ -172,14 +173,18 @@ def run_once(cluster: VirtualSlurm, folder: Path, way: Sequence[str], alone: dic
     )
 
 
-def _pauses(journal: Path) -> Iterator[tuple[str, float]]:
-    """Yield when guests were paused because their host suffered, and the kind of the host."""
-    kinds = {}
+def _pauses(journal: Path) -> Iterator[tuple[str, float, float]]:
+    """Yield the kind of each host that suffered, when its guest had been placed, and when it was paused."""
+    kinds, placed = {}, {}
     for event in read_journal(journal):
-        if event["event"] == "host found":
-            kinds[event["host"]] = event["application"]
-        elif event["event"] == "guest paused" and "as long" in event["why"]:
-            yield kinds[event["host"]], datetime.fromisoformat(event["at"]).timestamp()
+        at_s = datetime.fromisoformat(event["at"]).timestamp()
+        match event["event"]:
+            case "host found":
+                kinds[event["host"]] = event["application"]
+            case "guest placed":
+                placed[event["host"]] = at_s
+            case "guest paused" if "as long" in event["why"]:
+                yield kinds[event["host"]], placed[event["host"]], at_s
 
 
 def left_behind() -> list[str]:
@@ -227,7 +232,7 @@ def main() -> None:
         f"{len(GUESTS)} guests of {GUEST_S:g} s. `x` is the run time of the host of a kind over that alone; *guest "
         "done* is the mean time until a guest has ended; *cores busy* is until the last host has ended, of two. A "
         "guest is paused when its host takes more than 1.5 times as long as alone at two looks half a second apart; "
-        "the last column is from the beginning of a busy phase of the host that computes and waits in turn.",
+        "the last column is how long the host that computes and waits in turn was busy beside a guest before that.",
     )
 
 

@@ -117,8 +117,8 @@ def test_a_guest_is_paused_when_its_host_suffers_and_goes_on_when_it_has_rested(
         guests = guests_of(tmp_path, BUSY.format(200))
         service = served(tmp_path, guests, "--process", str(busy.pid), "--policy", "static-50", *limits)
         until(lambda: events(tmp_path).count("guest paused") >= 2)
-        # Ctrl-C ends the guests, too.
-        service.send_signal(signal.SIGINT)
+        # Whoever ends the service as Ctrl-C does ends the guests, too.
+        service.terminate()
         service.communicate()
     names = [name for name in events(tmp_path) if name.startswith("guest") or name == "ended"]
     assert names[:3] == ["guest placed", "guest paused", "guest placed"]
@@ -201,7 +201,7 @@ def test_a_second_service_of_a_machine_is_refused(tmp_path: Path) -> None:
         _, err = second.communicate()
         assert second.returncode == 2
         assert "another service runs guests on this machine" in err
-        first.send_signal(signal.SIGINT)
+        first.terminate()
         first.communicate()
 
 
