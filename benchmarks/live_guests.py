@@ -14,7 +14,6 @@ from argparse import ArgumentParser
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -58,7 +57,7 @@ class Run:
     response_s: float  # mean time until a guest had ended
     busy: float  # cores that this machine kept busy until the last host had ended
     pauses: int
-    paused_after_s: tuple[float, ...]  # since the host of two phases was busy beside a guest
+    paused_after_s: tuple[float, ...]  # for which a host had suffered when its guest was paused
 
 
 def command_of(kind: str, seconds: float) -> list[str]:
@@ -157,10 +156,6 @@ def run_once(cluster: VirtualSlurm, folder: Path, way: Sequence[str], alone: dic
         alone.update(took)
     ends = [times_of(folder / f"{name}.out", "ends") for name in GUESTS]
     pauses = list(_pauses(journal)) if way else []
-    begun = times_of(hosts["mixed"], "busy")
-    after = tuple(
-        min(at - max(one, placed) for one in begun if one <= at) for kind, placed, at in pauses if kind == "mixed"
-    )
     return Run(
         ended_s - began,
         max([ended_s, *(end[0] for end in ends if end)]) - began,
@@ -169,22 +164,15 @@ def run_once(cluster: VirtualSlurm, folder: Path, way: Sequence[str], alone: dic
         float(np.mean([end[0] - began for end in ends if end])),
         (busy - busy_before) / (ended_s - began),
         len(pauses),
-        after,
+        tuple(pauses),
     )
 
 
-def _pauses(journal: Path) -> Iterator[tuple[str, float, float]]:
-    """Yield the kind of each host that suffered, when its guest had been placed, and when it was paused."""
-    kinds, placed = {}, {}
+def _pauses(journal: Path) -> Iterator[float]:
+    """Yield for how long each host that suffered had done so when its guest was paused."""
     for event in read_journal(journal):
-        at_s = datetime.fromisoformat(event["at"]).timestamp()
-        match event["event"]:
-            case "host found":
-                kinds[event["host"]] = event["application"]
-            case "guest placed":
-                placed[event["host"]] = at_s
-            case "guest paused" if "as long" in event["why"]:
-                yield kinds[event["host"]], placed[event["host"]], at_s
+        if event["event"] == "guest paused" and "suffered_s" in event:
+            yield event["suffered_s"]
 
 
 def left_behind() -> list[str]:
@@ -220,7 +208,7 @@ def main() -> None:
         ])  # fmt: skip
     header = (
         "guests run", "hosts done s", "all done s", "guest done s", "guests done", "cores busy",
-        *(f"{kind} x" for kind in KINDS), "pauses", "pause after s, most",
+        *(f"{kind} x" for kind in KINDS), "pauses", "suffered s, most",
     )  # fmt: skip
     digits = (None, 1, 1, 1, None, 2, 2, 2, 2, 2, None, 2)
     write_page(
@@ -232,7 +220,7 @@ def main() -> None:
         f"{len(GUESTS)} guests of {GUEST_S:g} s. `x` is the run time of the host of a kind over that alone; *guest "
         "done* is the mean time until a guest has ended; *cores busy* is until the last host has ended, of two. A "
         "guest is paused when its host takes more than 1.5 times as long as alone at two looks half a second apart; "
-        "the last column is how long the host that computes and waits in turn was busy beside a guest before that.",
+        "the last column is for how long it had suffered then.",
     )
 
 

@@ -72,6 +72,7 @@ class SeenHost(Seen):
     guest: "SeenGuest | None" = field(init=False, default=None)
     percent: int = field(init=False, default=0)  # quota of the guest
     slow_looks: int = field(init=False, default=0)  # in a row at which it was too slow
+    slow_since_s: float = field(init=False, default=0.0)  # when the first of them began to measure
 
     def run_alone_s(self, now: float) -> float:
         """Return for how long it would have run by now alone."""

@@ -212,10 +212,16 @@ class HostingService:
             if host.guest.group is not None:
                 use = host.guest.watch.look(processes_below(host.guest.group.folder), seconds)
                 host.guest.record(use, seconds, is_alone=False)
-            host.slow_looks = host.slow_looks + 1 if host.slowdown > self.limits.most_slowdown else 0
+            if host.slowdown <= self.limits.most_slowdown:
+                host.slow_looks = 0
+                continue
+            if not host.slow_looks:
+                host.slow_since_s = now - seconds
+            host.slow_looks += 1
             if host.slow_looks >= self.limits.slow_looks:
                 self.policy.ended(self._view([], now), self._shared(host, now))
-                self._pause_guest(host, now, f"the host takes {host.slowdown:.2f} times as long as alone")
+                why = f"the host takes {host.slowdown:.2f} times as long as alone"
+                self._pause_guest(host, now, why, suffered_s=now - host.slow_since_s)
                 host.rests_until_s = now + self.limits.rest_s
 
     def _tell_look(self, now: float) -> None:
@@ -324,7 +330,7 @@ class HostingService:
         host.percent = percent
         self.journal.write("guest quota", now, guest=host.guest.guest.name, host=host.host.id, percent=percent)
 
-    def _pause_guest(self, host: SeenHost, now: float, why: str) -> None:
+    def _pause_guest(self, host: SeenHost, now: float, why: str, **more: float) -> None:
         """Stop the guest of a host; it waits before all others, and goes on later."""
         guest, host.guest, host.percent, host.slow_looks = host.guest, None, 0, 0
         self._is_due = True
@@ -333,7 +339,7 @@ class HostingService:
         send(guest.group.folder, signal.SIGSTOP)
         guest.pauses += 1
         self._waiting.insert(0, guest)
-        self.journal.write("guest paused", now, guest=guest.guest.name, host=host.host.id, why=why)
+        self.journal.write("guest paused", now, guest=guest.guest.name, host=host.host.id, why=why, **more)
 
     def _end_host(self, host: SeenHost, now: float) -> None:
         self.policy.ended(self._view([], now), self._shared(host, now))
