@@ -5,9 +5,9 @@ and when a busy phase of theirs begins, in seconds since 1970.
 """
 
 import os
-import sys
 import tempfile
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable, Mapping
 
 PHASE_S = 3.0
@@ -58,9 +58,12 @@ PROGRAMS: Mapping[str, Callable[[float], None]] = {
 
 def main() -> None:
     """Run one."""
-    kind, seconds = sys.argv[1:]
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("kind", choices=PROGRAMS)
+    parser.add_argument("seconds", type=float)
+    asked = parser.parse_args()
     print(f"begins {time.time()}", flush=True)
-    PROGRAMS[kind](float(seconds))
+    PROGRAMS[asked.kind](asked.seconds)
     print(f"ends {time.time()}", flush=True)
 
 
