@@ -103,7 +103,7 @@ def test_asax_gives_guests_quotas_and_remembers_what_it_learned(tmp_path: Path) 
     options = ("loss=degradation", "period_s=0.3", f"save_knowledge={knowledge}")
     with host(IDLE, 100) as idle:
         learned = [word for option in options for word in ("--option", option)]
-        more = ("--process", str(idle.pid), "--limit", "1000", "--period", "0.1", *learned)
+        more = ("--process", str(idle.pid), "--limit", "1000", "--period", "0.1", "--for", "120", *learned)
         rows = ended(served(tmp_path, guests_of(tmp_path, WORK.format(1.0)), *more))
     assert [row["code"] for row in rows] == [0]
     placed = next(event for event in read_journal(tmp_path / "journal.jsonl") if event["event"] == "guest placed")
@@ -127,43 +127,60 @@ def test_a_guest_is_paused_when_its_host_suffers_and_goes_on_when_it_has_rested(
 
 
 def test_a_guest_goes_on_beside_another_host_when_its_host_ends(tmp_path: Path) -> None:
-    with host(IDLE, 5) as first, host(IDLE, 200) as second:
-        guests = guests_of(tmp_path, f"{IDLE.format(6)}\nprint('done')", WORK.format(0.1))
-        rows = ended(served(tmp_path, guests, "--process", f"{first.pid},{second.pid}", *STATIC))
-    assert [row["code"] for row in rows] == [0, 0]
+    with host(IDLE, 300) as first, host(IDLE, 300) as second:
+        waits = (
+            f"import pathlib, time\nwhile not pathlib.Path('{tmp_path}/go').exists(): time.sleep(0.05)\nprint('done')"
+        )
+        guests = guests_of(tmp_path, waits, WORK.format(0.1))
+        service = served(tmp_path, guests, "--process", f"{first.pid},{second.pid}", *STATIC)
+        until(lambda: events(tmp_path).count("guest placed") >= 2)
+        (placed,) = [event for event in placements(tmp_path) if event["guest"] == "g0"]
+        beside = first if placed["host"] == str(first.pid) else second
+        beside.kill()
+        until(lambda: [event["guest"] for event in placements(tmp_path)].count("g0") == 2)
+        (tmp_path / "go").touch()
+        rows = ended(service)
+    assert [(row["code"], row["pauses"]) for row in rows] == [(0, 1), (0, 0)]
     assert (tmp_path / "g0.out").read_text() == "done\n"
     assert "host ended" in events(tmp_path)
 
 
+def placements(tmp_path: Path) -> list[dict[str, Any]]:
+    return [event for event in read_journal(tmp_path / "journal.jsonl") if event["event"] == "guest placed"]
+
+
 def test_the_service_ends_when_no_host_is_left_and_none_can_come(tmp_path: Path) -> None:
-    with host(IDLE, 5) as only:
-        guests = guests_of(tmp_path, BUSY.format(200), "pass")
-        rows = ended(served(tmp_path, guests, "--process", str(only.pid), *STATIC))
+    with host(IDLE, 300) as only:
+        guests = guests_of(tmp_path, BUSY.format(300), "pass")
+        service = served(tmp_path, guests, "--process", str(only.pid), *STATIC)
+        until(lambda: "guest placed" in events(tmp_path))
+        only.kill()
+        rows = ended(service)
     assert [(row["state"], row["code"]) for row in rows] == [("killed", None), ("waiting", None)]
 
 
 class Wide:
-    """A host that has one core, and may run on all."""
+    """A host that has one core and may run on all; it is there until a guest has been refused."""
 
-    are_all_known = False
+    are_all_known = True
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
+    def __init__(self, pid: int, tmp_path: Path) -> None:
+        self.host = Host("wide", "app", frozenset((pid,)), 1, time.time(), 100.0)
+        self.tmp_path = tmp_path
 
     def running(self) -> list[Host]:
-        return [Host("wide", "app", frozenset((self.pid,)), 1, time.time(), 100.0)]
+        return [] if "guest refused" in events(self.tmp_path) else [self.host]
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 def test_a_guest_is_refused_where_it_would_run_on_the_cores_of_others(tmp_path: Path) -> None:
-    with subprocess.Popen(["sleep", "100"]) as wide, Journal(tmp_path / "journal.jsonl") as journal:
+    with subprocess.Popen(["sleep", "300"]) as wide, Journal(tmp_path / "journal.jsonl") as journal:
         guests = [Guest("g", ("true",), "g")]
-        limits = Limits(period_s=0.1, watch_first_s=0.2)
-        outcomes = HostingService(StaticSharing(), Wide(wide.pid), guests, journal, limits).run(2.0)
+        limits = Limits(period_s=0.1, hosts_s=0.5, watch_first_s=0.2)
+        outcomes = HostingService(StaticSharing(), Wide(wide.pid, tmp_path), guests, journal, limits).run()
         wide.kill()
     assert [one.state for one in outcomes] == ["waiting"]
     refused = [event for event in read_journal(tmp_path / "journal.jsonl") if event["event"] == "guest refused"]
-    assert len(refused) == 1
     assert "may run on" in refused[0]["why"]
 
 
