@@ -359,10 +359,7 @@ class Slurm:
         )
         with ThreadPoolExecutor(len(asked)) as at_once:
             states, queue, booked = at_once.map(lambda command: self.said(*command), asked)
-        try:
-            jobs = json.loads(queue)["jobs"]
-        except (ValueError, KeyError, TypeError):
-            raise SlurmError("squeue --json does not answer with jobs") from None
+        jobs = listed_jobs(queue)
         nodes_in = (line.partition("|")[::2] for line in states.splitlines())
         away = {
             name: state for state, hostlist in nodes_in if state not in USABLE for name in expand_hostlist(hostlist)
@@ -415,6 +412,15 @@ def _fault(command: str, line: str) -> AllocoptError:
         fault = "this user may not; to pin or order jobs, the rights of an operator are needed, to observe none"
         return SlurmDeniedError(f"{command}: {line}: {fault}")
     return (SlurmError if _AWAY.search(line) else SlurmRefusedError)(f"{command}: {line}")
+
+
+def listed_jobs(queue: str) -> Sequence[Mapping[str, Any]]:
+    """Return the jobs of what ``squeue --json`` prints. Raises `SlurmError` if that is something else."""
+    try:
+        jobs: Sequence[Mapping[str, Any]] = json.loads(queue)["jobs"]
+    except (ValueError, KeyError, TypeError):
+        raise SlurmError("squeue --json does not answer with jobs") from None
+    return jobs
 
 
 def slurm_jobs(listed: Sequence[Mapping[str, Any]]) -> tuple[SlurmJob, ...]:

@@ -19,11 +19,14 @@ DOUBT = 2.0  # Standard errors by which waits must be shorter to be better
 MOST_WEIGHT = 4.0  # How much more the rewards of a quiet jobset may count than usual
 
 
-class Choosing(Protocol):
-    """A policy that chooses for many states at once."""
+class ActingPolicy(Protocol):
+    """A network that acts, without torch."""
 
-    def choose(self, observations: Float32Array, legal: BoolArray) -> IntArray:
-        """Return the best legal slots."""
+    def __call__(self, observation: Float32Array, legal: BoolArray) -> int:
+        """Return the best legal slot."""
+
+    def choose(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray | None = None) -> IntArray:
+        """Return the best legal slots of states side by side, or slots drawn by random numbers within 0 .. 1."""
 
 
 Phase = tuple[Sequence[Workload], float]
@@ -190,7 +193,7 @@ class Validator:
         machine: int,
         options: DrasOptions,
         tolerated: float = 1.25,
-        policy_of: Callable[[Mapping[str, Float32Array]], Choosing] | None = None,
+        policy_of: Callable[[Mapping[str, Float32Array]], ActingPolicy] | None = None,
     ) -> None:
         self._tolerated, self._policy_of = tolerated, policy_of or SlotPolicy.of
         self._episodes = DrasEpisodes(jobsets, machine, len(jobsets), options)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.arrays import Float32Array
 from allocopt.envs.dras.task import DrasOptions, ObservationName
-from learned.dras.environment import JobsetEnvironment, ScaledRewards, SeveralMachines
-from learned.dras.paper_network import PaperPolicy, paper_network
+from learned.dras.environment import ActingPolicy, JobsetEnvironment, ScaledRewards, SeveralMachines
+from learned.dras.paper_network import THETA_LAYERS, PaperPolicy, paper_network
 from learned.rl.slots import CompactNetwork, SlotPolicy
 from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings, Settings
 
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from learned.rl.algorithms import EnvironmentLearner
 
 JobEnvironment = JobsetEnvironment | SeveralMachines
-
-
-class ActingPolicy(Protocol):
-    """A network that acts, without torch."""
-
-    def __call__(self, observation: Float32Array, legal: BoolArray) -> int:
-        """Return the best legal slot."""
-
-    def choose(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray | None = None) -> IntArray:
-        """Return the best legal slots of states side by side, or slots drawn by random numbers within 0 .. 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +96,6 @@ class Paper(NetworkKind):
         DqlSettings: TrainingPlan(600, 8, 40, DqlSettings(n_steps=16, learning_rate=1e-4, gamma=0.97)),
     }
 
-    def __init__(self, layers: tuple[int, int] = (4000, 1000)) -> None:
-        self.layers = layers
-
     def plan(self, usual: TrainingPlan) -> TrainingPlan:
         return self.SETTINGS[type(usual.settings)]
 
@@ -129,7 +116,7 @@ class Paper(NetworkKind):
         }
         agent, module = modules[type(settings)]
         episodes = environment.episodes
-        network = paper_network(agent, episodes.machine, self.layers, episodes.options.window)
+        network = paper_network(agent, episodes.machine, THETA_LAYERS, episodes.options.window)
         return LEARNERS[type(settings)](module(network), ScaledRewards(environment), settings, seed)
 
 

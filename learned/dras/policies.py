@@ -22,9 +22,9 @@ from allocopt.simulator.two_level import TwoLevelLog, TwoLevelScheduler
 from allocopt.simulator.view import View
 from allocopt.traces.variants import varied_run_times
 from allocopt.traces.workload import Workload
-from learned.dras.environment import JobsetEnvironment, Validator
+from learned.dras.environment import ActingPolicy, JobsetEnvironment, Validator
 from learned.dras.jobsets import DAY_S, RUN_JITTER
-from learned.dras.network_kinds import KINDS, ActingPolicy, NetworkKind
+from learned.dras.network_kinds import KINDS, NetworkKind
 from learned.rl.slots import CompactNetwork, SlotPolicy
 from learned.rl.training import PpoSettings, check_torch
 from learned.weights import Card, find_weights, load_weights

@@ -190,10 +190,8 @@ def processes_of(folder: Path) -> list[int]:
 
 def processes_below(folder: Path) -> Iterator[int]:
     """Yield the processes of a group, and of the groups below it."""
-    yield from processes_of(folder)
     for path in folder.rglob("cgroup.procs"):
-        if path.parent != folder:
-            yield from processes_of(path.parent)
+        yield from processes_of(path.parent)
 
 
 def send(folder: Path, number: signal.Signals) -> None:

@@ -1,6 +1,5 @@
 """Hosts: running jobs of this machine that take guests, as Slurm tells of them, or processes that a user names."""
 
-import json
 import os
 import time
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import Protocol
 from allocopt.cluster.hostlist import fold_hostlist
 from allocopt.errors import UsageError
 from allocopt.live.hosting.processes import PROC, Processes, started_at
-from allocopt.live.slurm import Slurm, SlurmError, SlurmJob, slurm_job
+from allocopt.live.slurm import Slurm, SlurmJob, listed_jobs, slurm_job
 
 _RUNS, _SUSPENDED = "RUNNING", "SUSPENDED"
 
@@ -89,12 +88,8 @@ class SlurmHosts:
         """Return those that run now, or are suspended. Raises `SlurmError` if Slurm does not answer."""
         states = ("-t", f"{_RUNS},{_SUSPENDED}")
         queue = self.slurm.said("squeue", "-a", *states, "-w", fold_hostlist(self.nodes), "--json")
-        try:
-            listed = json.loads(queue)["jobs"]
-        except (ValueError, KeyError, TypeError):
-            raise SlurmError("squeue --json does not answer with jobs") from None
         found = []
-        for told in listed:
+        for told in listed_jobs(queue):
             job = slurm_job(told)
             if not self.has_opted_in(job):
                 continue

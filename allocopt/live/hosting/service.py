@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from allocopt.child_process import child_environment, module_command, user_environment
-from allocopt.errors import AllocoptError, BadFileError
+from allocopt.errors import AllocoptError
+from allocopt.files.faults import bad_file, os_fault
 from allocopt.live.hosting.control_groups import (
     Group,
     NoGroupError,
@@ -409,7 +410,7 @@ def _check_output(path: Path) -> None:
     try:
         path.open("ab").close()
     except OSError as error:
-        raise BadFileError(f"{path}: {error.strerror}") from None
+        raise bad_file(path, os_fault(error)) from None
 
 
 def _guard() -> subprocess.Popen[str]:
