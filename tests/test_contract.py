@@ -13,6 +13,7 @@ from support.brute_force import optimum
 from support.coallocations import best_value as best_coallocation
 from support.knapsacks import best_value as best_selection
 from support.placements import best_cost
+from support.relocations import best_relocation
 from support.windows import paper_window, resequenced, tiny_window, window, with_jobs
 
 from allocopt.cluster.options import FatTreeOptions
@@ -25,6 +26,7 @@ from allocopt.problems.instances import read_instances
 from allocopt.problems.knapsack import Reward
 from allocopt.problems.knapsack.generate import synthetic_knapsack
 from allocopt.problems.placement.generate import synthetic_placement
+from allocopt.problems.relocation.generate import synthetic_relocation
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.second_search import Searched
 from allocopt.solving.budget import Budget
@@ -51,6 +53,7 @@ BEST: dict[str, Callable[[Any], float]] = {
     "knapsack": best_selection,
     "coallocation": best_coallocation,
     "placement": best_cost,
+    "relocation": best_relocation,
 }
 """The kinds, and what finds the optimum of each by looking at every solution."""
 
@@ -72,9 +75,12 @@ def installed() -> dict[Key, Solver]:
 
 SOLVERS = installed()
 WINDOWS = tuple(read_instances([Path("@tiny")]))
-OTHERS = tuple(read_instances([Path("@knapsacks"), Path("@coallocations"), Path("@placements")]))
+OTHERS = tuple(read_instances([Path("@knapsacks"), Path("@coallocations"), Path("@placements"), Path("@relocations")]))
 SMALL = (*WINDOWS, tiny_window(0), *OTHERS)
-FEW = (WINDOWS[0], *(problem for problem in OTHERS if problem.name in ("tiny-means", "tiny-one-guest", "tiny-shared")))
+FEW = (
+    WINDOWS[0],
+    *(problem for problem in OTHERS if problem.name in ("tiny-means", "tiny-one-guest", "tiny-shared", "tiny-move")),
+)
 PAPER = tuple(paper_window(seed) for seed in range(2))
 LARGER: tuple[Problem, ...] = (
     *PAPER,
@@ -84,6 +90,9 @@ LARGER: tuple[Problem, ...] = (
     ),
     *(synthetic_coallocation(f"guests-{most}", np.random.default_rng(most), 8, 6, max_guests=most) for most in (1, 3)),
     synthetic_placement("shared", np.random.default_rng(2), 8, 0.5, 0.5, FatTreeOptions(2, 2, 3)),
+    synthetic_relocation(
+        "racks", np.random.default_rng(3), FatTreeOptions(2, 3, 8), movable=0.5, size=8, wait_cost=20.0
+    ),
 )
 
 

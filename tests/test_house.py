@@ -39,7 +39,7 @@ LAYERS = (
     ("traces",),
     ("problems",),
     ("solving",),
-    ("topology", "knapsack", "coallocation", "placement", "model"),
+    ("topology", "knapsack", "coallocation", "placement", "relocation", "model"),
     ("simulator",),
     ("envs",),
     ("training", "reproduction"),

@@ -34,7 +34,7 @@ Instances = Annotated[
     list[Path],
     file_argument(
         "Instance files (.json, .json.gz, .jsonl, .jsonl.gz), or included instances: @tiny are windows, "
-        "@knapsacks knapsacks, @coallocations co-allocations, @placements placements.",
+        "@knapsacks knapsacks, @coallocations co-allocations, @placements placements, @relocations relocations.",
         metavar="INSTANCE",
     ),
 ]

@@ -202,7 +202,7 @@ class SolveSpec(Specification):
         list[Text],
         _field(
             "Instance files (.json, .jsonl, also .gz), or shipped ones: @tiny (windows), @knapsacks, "
-            "@coallocations, @placements.",
+            "@coallocations, @placements, @relocations.",
             default=...,
             is_file=True,
             min_length=1,

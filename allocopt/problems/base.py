@@ -28,7 +28,7 @@ class Problem(Protocol):
 
     @property
     def kind(self) -> str:
-        """``topology``, ``knapsack``, ``coallocation``, or a plug-in's."""
+        """``topology``, ``knapsack``, ``coallocation``, ``placement``, ``relocation``, or a plug-in's."""
 
     @property
     def name(self) -> str:

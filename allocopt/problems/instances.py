@@ -15,7 +15,7 @@ from allocopt.problems.kind import get_kind, kind_names, kind_of, working_kinds
 
 @memory_faults_named
 def read_problems(path: Path | str) -> list[Problem]:
-    """Read every problem of an instance file, or of ``@tiny``, ``@knapsacks``, ``@coallocations`` or ``@placements``.
+    """Read every problem of an instance file, or of a shipped one, such as ``@tiny`` or ``@placements``.
 
     The file holds one instance, or one a line if its name ends in ``.jsonl`` or ``.jsonl.gz``; blank lines are skipped.
     Raises `BadFileError` if it cannot be read or anything in it is wrong, which names file, place and fault.

@@ -70,6 +70,8 @@ def solve_program(request: Request, report: Report) -> Outcome:
 
 def _integer_costs(program: BinaryProgram) -> tuple[float, IntArray]:
     """Return a power of two and the costs times it, rounded down, as precise as `ROUNDING` asks, or as fits 64 bits."""
+    if not program.costs.any():
+        return 1.0, np.zeros(len(program.costs), dtype=np.int64)
     largest, total = float(np.abs(program.costs).max()), float(np.abs(program.costs).sum())
     fitting = min(LARGEST_COEFFICIENT / max(largest, 1e-300), LARGEST_SUM / max(total, 1e-300))
     # The cheapest way to meet each equality row, and how many columns that takes.

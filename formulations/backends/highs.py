@@ -61,6 +61,8 @@ class _CoreSearch:
             method="highs",
             options={"time_limit": self._remaining()},
         )
+        if answer.status == _INFEASIBLE:
+            return Outcome(None, None, True)
         row_prices, point = np.zeros(len(program.row_lower)), None
         if answer.status == _OPTIMAL:
             row_prices[equal] = answer.eqlin.marginals

@@ -201,7 +201,9 @@ class BackEnd:
                             # Its tolerances let something pass.
                             LOGGER.warning("an answer of %s breaks a rule and is not used: %s", self.solver, error)
                     elif answer.chosen is None and isinstance(answer, Outcome) and answer.is_proved:
-                        raise AllocoptError("the back end says that there is no solution, but one is known")
+                        if run.solution is not None:
+                            raise AllocoptError("the back end says that there is no solution, but one is known")
+                        run.prove_infeasible()
             except _BackEndDiedError as error:
                 LOGGER.warning("%s; the answer is the best that is known", error)
         if run.clock.remaining() <= 2 * margin:

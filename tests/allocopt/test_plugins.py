@@ -145,7 +145,7 @@ def test_a_broken_kind_is_named_in_one_line_and_hides_no_other(tmp_path: Path, m
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.warns(PluginWarning, match=r"'broken', .* raised ValueError: at import; it is left out"):
         kinds = working_kinds()
-    assert [kind.name for kind in kinds] == ["coallocation", "knapsack", "placement", "topology"]
+    assert [kind.name for kind in kinds] == ["coallocation", "knapsack", "placement", "relocation", "topology"]
     for words in (["solve", "@tiny", "--solver", "greedy"], ["schema", "instance"], ["generate", "--help"]):
         monkeypatch.setattr(sys, "argv", ["allocopt", *words])
         with pytest.raises(SystemExit) as ended:

@@ -5,7 +5,7 @@ or left out at a cost. Minimize the hop costs of the jobs' node sets, by the for
 (`allocopt.cluster.topology.HopFormula`), and the costs of those that are left out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import ClassVar, NamedTuple
@@ -128,27 +128,7 @@ class PlacementProblem:
             raise InvalidProblemError("jobs", "is empty, must hold at least one job")
         check_distinct("jobs", (job.id for job in self.jobs))
         for index, job in enumerate(self.jobs):
-            place, asked = f"jobs[{index}]", job.request
-            check_range(f"{place}.tasks", asked.tasks, 1, LARGEST_COUNT)
-            check_range(f"{place}.least_nodes", asked.least_nodes, 1, asked.tasks)
-            check_range(f"{place}.most_nodes", asked.most_nodes, asked.least_nodes, asked.tasks)
-            check_range(f"{place}.most_tasks", asked.most_tasks, 1, asked.tasks)
-            if asked.masks.ndim != 2 or asked.masks.shape[1] != self.size or not len(asked.masks):
-                raise InvalidProblemError(f"{place}.only_in", f"must be sets of the {self.size} nodes, one at least")
-            for name, amounts in (("per_task", asked.per_task), ("per_node", asked.per_node)):
-                if amounts.shape != shape[1:]:
-                    raise InvalidProblemError(f"{place}.{name}", "must have an amount of each resource")
-                _check_amounts(f"{place}.{name}", amounts)
-            for name, of_task, of_node in zip(
-                self.resources, asked.per_task.tolist(), asked.per_node.tolist(), strict=True
-            ):
-                if of_node + asked.most_tasks * of_task >= LARGEST_USE:
-                    fault = f"{asked.most_tasks} tasks on a node ask for {asked.most_tasks * of_task} {name}"
-                    raise InvalidProblemError(place, f"{fault}, must be less than 2^62")
-            if len(asked.most_groups) != levels or min(asked.most_groups, default=0) < 0:
-                fault = f"is {list(asked.most_groups)}, must be {levels} numbers from 0 on, one a level below the top"
-                raise InvalidProblemError(f"{place}.most_groups", fault)
-            _check_segments(f"{place}.segments", asked, levels)
+            check_request(f"jobs[{index}]", job.request, self.resources, self.size, levels)
         check_range("hop_cost", self.hop_cost, LEAST_HOP_COST, LARGEST_HOP_COST)
         formula = HopFormula.of(self.topology, self.hop_cost)
         nodes = np.minimum([job.request.most_nodes for job in self.jobs], self.size)
@@ -220,6 +200,40 @@ class PlacementProblem:
         return np.where(self.in_use, 0, room) if request.is_exclusive else room
 
 
+def check_places(name: str, asked: ClusterRequest, places: Sequence[NodeTasks], groups: IntArray) -> None:
+    """Check the nodes and tasks of one job, which is called ``name``, against its request, whatever is free.
+
+    The groups are those of every node by level below the top, shape ``(L, nodes)``. Raises `InvalidSolutionError`.
+    """
+    # Before they are 64 bits, which a file need not fit.
+    for node, _ in places:
+        if not 0 <= node < groups.shape[1]:
+            raise InvalidSolutionError(f"{name} gets node {node}, which does not exist")
+    placed = sum(tasks for _, tasks in places)
+    if placed != asked.tasks or min((tasks for _, tasks in places), default=0) < 1:
+        raise InvalidSolutionError(f"{name} has {placed} tasks placed, has {asked.tasks}")
+    nodes, tasks = np.array(places, dtype=np.int64).T
+    if len(np.unique(nodes)) < len(nodes):
+        raise InvalidSolutionError(f"{name} gets a node twice")
+    if not asked.least_nodes <= len(nodes) <= asked.most_nodes:
+        fault = f"gets {len(nodes)} nodes, asks for {asked.least_nodes} to {asked.most_nodes}"
+        raise InvalidSolutionError(f"{name} {fault}")
+    if tasks.max() > asked.most_tasks:
+        fault = f"has {tasks.max()} tasks on a node, at most {asked.most_tasks} may be"
+        raise InvalidSolutionError(f"{name} {fault}")
+    if not asked.masks[:, nodes].all(axis=1).any():
+        raise InvalidSolutionError(f"{name} has nodes outside of the sets that it may take them from")
+    for level, most in enumerate(asked.most_groups):
+        spanned = len(np.unique(groups[level, nodes]))
+        if 0 < most < spanned:
+            raise InvalidSolutionError(f"{name} spans {spanned} groups of level {level + 1}, may span {most}")
+    for level, size in enumerate(asked.segments):
+        if size and (counts := np.bincount(groups[level, nodes]) % size).any():
+            group = int(np.flatnonzero(counts)[0])
+            held = f"has {(groups[level, nodes] == group).sum()} nodes in group {group} of level {level + 1}"
+            raise InvalidSolutionError(f"{name} {held}, must have a multiple of {size}")
+
+
 def verify_placements(problem: PlacementProblem, solution: Placements) -> float:
     """Return the cost of placements; raise `InvalidSolutionError` for a broken rule, with job or node."""
     if len(solution.of_jobs) != len(problem.jobs):
@@ -230,34 +244,9 @@ def verify_placements(problem: PlacementProblem, solution: Placements) -> float:
     for job, places in zip(problem.jobs, solution.of_jobs, strict=True):
         if not places:
             continue
-        asked, name = job.request, f"job {job.id!r}"
-        # Before they are 64 bits, which a file need not fit.
-        for node, _ in places:
-            if not 0 <= node < problem.size:
-                raise InvalidSolutionError(f"{name} gets node {node}, which does not exist")
-        placed = sum(tasks for _, tasks in places)
-        if placed != asked.tasks or min(tasks for _, tasks in places) < 1:
-            raise InvalidSolutionError(f"{name} has {placed} tasks placed, has {asked.tasks}")
+        asked = job.request
+        check_places(f"job {job.id!r}", asked, places, groups)
         nodes, tasks = np.array(places, dtype=np.int64).T
-        if len(np.unique(nodes)) < len(nodes):
-            raise InvalidSolutionError(f"{name} gets a node twice")
-        if not asked.least_nodes <= len(nodes) <= asked.most_nodes:
-            fault = f"gets {len(nodes)} nodes, asks for {asked.least_nodes} to {asked.most_nodes}"
-            raise InvalidSolutionError(f"{name} {fault}")
-        if tasks.max() > asked.most_tasks:
-            fault = f"has {tasks.max()} tasks on a node, at most {asked.most_tasks} may be"
-            raise InvalidSolutionError(f"{name} {fault}")
-        if not asked.masks[:, nodes].all(axis=1).any():
-            raise InvalidSolutionError(f"{name} has nodes outside of the sets that it may take them from")
-        for level, most in enumerate(asked.most_groups):
-            spanned = len(np.unique(groups[level, nodes]))
-            if 0 < most < spanned:
-                raise InvalidSolutionError(f"{name} spans {spanned} groups of level {level + 1}, may span {most}")
-        for level, size in enumerate(asked.segments):
-            if size and (counts := np.bincount(groups[level, nodes]) % size).any():
-                group = int(np.flatnonzero(counts)[0])
-                held = f"has {(groups[level, nodes] == group).sum()} nodes in group {group} of level {level + 1}"
-                raise InvalidSolutionError(f"{name} {held}, must have a multiple of {size}")
         used[nodes] += asked.per_node + tasks[:, None] * asked.per_task
         users[nodes] += 1
         alone[nodes] += asked.is_exclusive
@@ -269,6 +258,31 @@ def verify_placements(problem: PlacementProblem, solution: Placements) -> float:
             amounts = f"{used[node, resource]} {problem.resources[resource]}, {problem.free[node, resource]} are free"
             raise InvalidSolutionError(f"node {node} gives jobs {amounts}")
     return problem.objective(solution)
+
+
+def check_request(place: str, asked: ClusterRequest, resources: Sequence[str], size: int, levels: int) -> None:
+    """Check the numbers of a request on a cluster of ``size`` nodes with so many levels below the top.
+
+    Raises `InvalidProblemError`.
+    """
+    check_range(f"{place}.tasks", asked.tasks, 1, LARGEST_COUNT)
+    check_range(f"{place}.least_nodes", asked.least_nodes, 1, asked.tasks)
+    check_range(f"{place}.most_nodes", asked.most_nodes, asked.least_nodes, asked.tasks)
+    check_range(f"{place}.most_tasks", asked.most_tasks, 1, asked.tasks)
+    if asked.masks.ndim != 2 or asked.masks.shape[1] != size or not len(asked.masks):
+        raise InvalidProblemError(f"{place}.only_in", f"must be sets of the {size} nodes, one at least")
+    for name, amounts in (("per_task", asked.per_task), ("per_node", asked.per_node)):
+        if amounts.shape != (len(resources),):
+            raise InvalidProblemError(f"{place}.{name}", "must have an amount of each resource")
+        _check_amounts(f"{place}.{name}", amounts)
+    for name, of_task, of_node in zip(resources, asked.per_task.tolist(), asked.per_node.tolist(), strict=True):
+        if of_node + asked.most_tasks * of_task >= LARGEST_USE:
+            fault = f"{asked.most_tasks} tasks on a node ask for {asked.most_tasks * of_task} {name}"
+            raise InvalidProblemError(place, f"{fault}, must be less than 2^62")
+    if len(asked.most_groups) != levels or min(asked.most_groups, default=0) < 0:
+        fault = f"is {list(asked.most_groups)}, must be {levels} numbers from 0 on, one a level below the top"
+        raise InvalidProblemError(f"{place}.most_groups", fault)
+    _check_segments(f"{place}.segments", asked, levels)
 
 
 def _check_segments(place: str, asked: ClusterRequest, levels: int) -> None:

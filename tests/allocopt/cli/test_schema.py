@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from support.coallocations import coallocations
 from support.knapsacks import knapsacks
 from support.placements import small_placements
+from support.relocations import random_problem
 from support.side import ruled_windows
 
 from allocopt.cli.schema import SchemaName, _json_schema
@@ -31,7 +32,7 @@ def validator(what: SchemaName) -> Draft202012Validator:
 @functools.cache
 def solution(kind: str, strategy: str | None = None) -> dict[str, Any]:
     problem = shipped_problems(kind)[0]
-    solver = {"placement": "cons-tres", "topology": "sequential"}.get(kind, "greedy")
+    solver = {"placement": "cons-tres", "relocation": "cheapest-first", "topology": "sequential"}.get(kind, "greedy")
     return object_from_result(problem, solve(problem, strategy=strategy, solver=solver))
 
 
@@ -48,6 +49,7 @@ def is_read(what: SchemaName, value: Any) -> bool:
 PROBLEMS = st.one_of(
     *(ruled_windows(), knapsacks(resources=2, slots=True), small_placements()),
     *(coallocations(), coallocations(several=True), coallocations(measured=True)),
+    st.integers(0, 500).map(random_problem),
 )
 OBJECTS: dict[SchemaName, st.SearchStrategy[Any]] = {
     "instance": PROBLEMS.map(object_from_problem),

@@ -1,0 +1,171 @@
+"""What jobs ask of nodes that they share, as instance files hold it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from allocopt.arrays import BoolArray
+from allocopt.cluster.request import ClusterRequest
+from allocopt.cluster.topology import Topology
+from allocopt.errors import InvalidProblemError
+from allocopt.files.models import INT64_MAX, FileModel, Positive, Text, plain
+from allocopt.problems.topology.files import GivenSegments, segments_object, segments_of
+from allocopt.problems.topology.side_constraints import segment_sizes
+
+LARGEST_MASKS = 200_000_000  # sets of nodes times nodes, each a byte
+
+Amount = Annotated[int, Field(ge=0, le=INT64_MAX)]
+
+
+class RequestModel(FileModel):
+    """A job, and what it asks for."""
+
+    id: Annotated[Text, Field(description="Name of the job, unique in the instance.")]
+    tasks: Annotated[Positive, Field(description="Number of its tasks.")]
+    least_nodes: Annotated[Positive, Field(description="Least number of nodes that it may have.")] = 1
+    most_nodes: Annotated[Positive | None, Field(description="Most of them; as many as tasks if left out.")] = None
+    tasks_per_node: Annotated[
+        Positive | None, Field(description="Most tasks on a node; if left out, so many that the others get one each.")
+    ] = None
+    per_task: Annotated[dict[Text, Amount], Field(default_factory=dict, description="Amounts for each task.")]
+    per_node: Annotated[dict[Text, Amount], Field(default_factory=dict, description="Amounts on each node.")]
+    exclusive: Annotated[bool, Field(description="Whether it has its nodes alone.")] = False
+    only_in: Annotated[
+        list[Text],
+        Field(default_factory=list, description="Sets of nodes, all of one of which it takes; empty for any nodes."),
+    ]
+    most_groups: Annotated[
+        list[Amount],
+        Field(default_factory=list, description="Groups that it may span by level, from the leaves; 0 for any number."),
+    ]
+    segments: Annotated[
+        GivenSegments | None,
+        Field(
+            description="Parts into which its nodes are divided. In a list, the largest come first: each entry divides "
+            "the parts of the one before it, at a lower level."
+        ),
+    ] = None
+
+
+class RequestWriter:
+    """Writes requests as objects, and names the sets of nodes that they are about in `node_sets`."""
+
+    def __init__(self, resources: Sequence[str]) -> None:
+        self._resources = resources
+        self._names: dict[bytes, str] = {}
+        self.node_sets: dict[str, list[int]] = {}
+
+    def keys_of(self, asked: ClusterRequest) -> dict[str, object]:
+        """Return the keys of a job's object behind its id."""
+        only_in = []
+        for mask in asked.masks if not asked.masks.all(axis=1).any() else ():
+            name = self._names.setdefault(mask.tobytes(), f"set-{len(self._names)}")
+            self.node_sets[name] = np.flatnonzero(mask).tolist()
+            only_in.append(name)
+        numbers: dict[str, object] = plain(
+            {
+                "tasks": asked.tasks,
+                "least_nodes": asked.least_nodes,
+                "most_nodes": asked.most_nodes,
+                "tasks_per_node": asked.most_tasks,
+            }
+        )
+        per_task, per_node = (
+            {name: amount for name, amount in zip(self._resources, of.tolist(), strict=True) if amount}
+            for of in (asked.per_task, asked.per_node)
+        )
+        optional = {
+            "per_task": per_task,
+            "per_node": per_node,
+            "exclusive": bool(asked.is_exclusive),
+            "only_in": only_in,
+            "most_groups": plain(asked.most_groups) if any(asked.most_groups) else None,
+            "segments": _segments_object(asked.segments) if any(asked.segments) else None,
+        }
+        return {**numbers, **{key: value for key, value in optional.items() if value}}
+
+
+def node_sets(named: Mapping[str, list[int]], size: int) -> dict[str, BoolArray]:
+    """Return sets of nodes, by name, as whether each node is one; raise `InvalidProblemError` if they are too many."""
+    if len(named) * size > LARGEST_MASKS:
+        fault = f"are {len(named):,} on {size:,} nodes, at most {LARGEST_MASKS:,} pairs are taken"
+        raise InvalidProblemError("node_sets", fault)
+    return {name: marked(f"node_sets.{name}", nodes, size) for name, nodes in named.items()}
+
+
+def requests_of(
+    place: str,
+    models: Sequence[RequestModel],
+    sets: Mapping[str, BoolArray],
+    resources: tuple[str, ...],
+    topology: Topology,
+) -> list[ClusterRequest]:
+    """Return the requests of jobs of a list that is called ``place``; raises `InvalidProblemError`."""
+    masks = _masks(place, models, sets, topology.size)
+    return [_request(f"{place}[{index}]", one, resources, masks, topology) for index, one in enumerate(models)]
+
+
+def _masks(
+    place: str, models: Sequence[RequestModel], sets: Mapping[str, BoolArray], size: int
+) -> dict[tuple[str, ...], BoolArray]:
+    """Return the sets of nodes that jobs may have, as rows, by their names; jobs with the same names share them."""
+    found: dict[tuple[str, ...], BoolArray] = {}
+    n_rows = 0
+    for index, names in enumerate(tuple(one.only_in) for one in models):
+        if names in found:
+            continue
+        for name in names:
+            if name not in sets:
+                raise InvalidProblemError(
+                    f"{place}[{index}].only_in", f"holds {name!r}, which is none of the node sets"
+                )
+        n_rows += max(1, len(names))
+        if n_rows * size > LARGEST_MASKS:
+            fault = f"makes {n_rows:,} lists of sets on {size:,} nodes, at most {LARGEST_MASKS:,} pairs are taken"
+            raise InvalidProblemError(f"{place}[{index}].only_in", fault)
+        found[names] = np.stack([sets[name] for name in names] or [np.ones(size, dtype=np.bool_)])
+    return found
+
+
+def _request(
+    place: str,
+    model: RequestModel,
+    resources: tuple[str, ...],
+    masks: Mapping[tuple[str, ...], BoolArray],
+    topology: Topology,
+) -> ClusterRequest:
+    for key, given in (("per_task", model.per_task), ("per_node", model.per_node)):
+        for name in given:
+            if name not in resources:
+                raise InvalidProblemError(f"{place}.{key}", f"holds {name!r}, which is none of {', '.join(resources)}")
+    segments = segments_of(model.segments)
+    return ClusterRequest(
+        tasks=model.tasks,
+        least_nodes=model.least_nodes,
+        most_nodes=model.most_nodes or model.tasks,
+        most_tasks=min(model.tasks_per_node or model.tasks, max(1, model.tasks - model.least_nodes + 1)),
+        is_exclusive=model.exclusive,
+        per_task=np.array([model.per_task.get(name, 0) for name in resources], dtype=np.int64),
+        per_node=np.array([model.per_node.get(name, 0) for name in resources], dtype=np.int64),
+        masks=masks[tuple(model.only_in)],
+        most_groups=tuple(model.most_groups) or (0,) * (len(topology.hops) - 1),
+        partition=0,
+        segments=segment_sizes(segments, topology, f"{place}.segments") if segments else (),
+    )
+
+
+def _segments_object(sizes: Sequence[int]) -> object:
+    entries: list[dict[str, object]] = [{"nodes": size, "level": level} for level, size in enumerate(sizes, 1) if size]
+    return segments_object(entries[::-1])
+
+
+def marked(place: str, nodes: list[int], size: int) -> BoolArray:
+    """Return whether each of so many nodes is in a list; raise `InvalidProblemError` for a node beyond them."""
+    found = np.zeros(size, dtype=np.bool_)
+    for node in nodes:
+        if node >= size:
+            raise InvalidProblemError(place, f"holds node {node}, nodes are 0 .. {size - 1}")
+        found[node] = True
+    return found

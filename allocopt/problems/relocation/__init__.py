@@ -1,0 +1,1 @@
+"""Who stops, who moves, and who starts where, so that gangs get the room they need and nodes are emptied."""

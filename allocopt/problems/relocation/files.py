@@ -1,0 +1,205 @@
+"""Relocation problems and their solutions as files hold them."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from allocopt.errors import InvalidProblemError, InvalidSolutionError
+from allocopt.files.models import FileModel, InstanceModel, Node, Positive, SolutionModel, Text, plain
+from allocopt.problems.kind import Codec
+from allocopt.problems.placement.problem import NodeTasks
+from allocopt.problems.placement.request_files import (
+    Amount,
+    RequestModel,
+    RequestWriter,
+    marked,
+    node_sets,
+    requests_of,
+)
+from allocopt.problems.relocation.problem import (
+    LARGEST_COST,
+    Action,
+    Places,
+    Relocation,
+    RelocationProblem,
+    RunningJob,
+    Step,
+    WaitingGang,
+)
+from allocopt.problems.topology.files import TopologyModel, topology_object, topology_of
+
+_Cost = Annotated[float | None, Field(ge=0, le=LARGEST_COST)]
+_PlacesModel = dict[Text, Positive]  # tasks by the number of their node
+
+
+class RunningJobModel(RequestModel):
+    """A running job, where it is, and what it costs to stop or to move it."""
+
+    places: Annotated[_PlacesModel, Field(min_length=1, description="Its tasks now, by node.")]
+    stop_cost: Annotated[_Cost, Field(description="Cost of stopping it; left out if it must not be stopped.")] = None
+    move_cost: Annotated[_Cost, Field(description="Cost of moving it; left out if it must not be moved.")] = None
+    node_cost: Annotated[
+        float, Field(ge=0, le=LARGEST_COST, description="Cost of each node that it gives up when it moves.")
+    ] = 0.0
+
+
+class WaitingGangModel(RequestModel):
+    """A waiting job."""
+
+    wait_cost: Annotated[_Cost, Field(description="Cost of its waiting on; left out if it must start.")] = None
+
+
+class StepModel(FileModel):
+    """One step of a relocation."""
+
+    action: Annotated[Literal["stop", "park", "move", "start"], Field(description="What is done with the job.")]
+    job: Annotated[Text, Field(description="Id of the job.")]
+
+
+class RelocationInstanceModel(InstanceModel):
+    """Jobs that run on a cluster, gangs that wait for room, and nodes that have to be emptied."""
+
+    kind: Literal["relocation"]
+    topology: TopologyModel
+    capacity: Annotated[
+        dict[Text, list[Amount]],
+        Field(min_length=1, description="Amounts of each resource, by node: thousandths of cores and GPUs, ..."),
+    ]
+    emptied: Annotated[list[Node], Field(default_factory=list, description="Nodes that have to be empty at the end.")]
+    node_sets: Annotated[dict[Text, list[Node]], Field(default_factory=dict, description="Nodes by name of a set.")]
+    running: Annotated[list[RunningJobModel], Field(default_factory=list, description="The running jobs.")]
+    waiting: Annotated[list[WaitingGangModel], Field(default_factory=list, description="The waiting gangs.")]
+
+
+class RelocationSolutionModel(SolutionModel):
+    """A solver's answer to one relocation instance."""
+
+    kind = "relocation"
+    answer_key = "steps"
+
+    stopped: Annotated[list[Text], Field(default_factory=list, description="Ids of the jobs that stop.")]
+    moved: Annotated[
+        dict[Text, _PlacesModel], Field(default_factory=dict, description="Tasks by new node, by id of a moved job.")
+    ]
+    started: Annotated[
+        dict[Text, _PlacesModel], Field(default_factory=dict, description="Tasks by node, by id of a gang that starts.")
+    ]
+    steps: Annotated[
+        list[StepModel] | None, Field(description="What is done, one after the other; null where no answer was found.")
+    ]
+
+
+class RelocationCodec(Codec[RelocationProblem, Relocation]):
+    """Files of relocations."""
+
+    instance_model, solution_model = RelocationInstanceModel, RelocationSolutionModel
+
+    def problem_of(self, model: InstanceModel) -> RelocationProblem:
+        assert isinstance(model, RelocationInstanceModel)
+        topology, resources = topology_of(model.topology), tuple(model.capacity)
+        for name, amounts in model.capacity.items():
+            if len(amounts) != topology.size:
+                fault = f"has {len(amounts)} amounts, must have one for each of {topology.size} nodes"
+                raise InvalidProblemError(f"capacity.{name}", fault)
+        sets = node_sets(model.node_sets, topology.size)
+        running_requests = requests_of("running", model.running, sets, resources, topology)
+        waiting_requests = requests_of("waiting", model.waiting, sets, resources, topology)
+        running = [
+            RunningJob(
+                id=one.id,
+                request=request,
+                places=_places_of(f"running[{index}].places", one.places, topology.size),
+                stop_cost=one.stop_cost,
+                move_cost=one.move_cost,
+                node_cost=one.node_cost,
+            )
+            for index, (one, request) in enumerate(zip(model.running, running_requests, strict=True))
+        ]
+        waiting = [
+            WaitingGang(one.id, request, one.wait_cost)
+            for one, request in zip(model.waiting, waiting_requests, strict=True)
+        ]
+        return RelocationProblem(
+            topology=topology,
+            resources=resources,
+            capacity=np.array(list(model.capacity.values()), dtype=np.int64).T,
+            running=tuple(running),
+            waiting=tuple(waiting),
+            emptied=marked("emptied", model.emptied, topology.size),
+            name=model.name,
+        )
+
+    def keys_of(self, problem: RelocationProblem) -> dict[str, object]:
+        written = RequestWriter(problem.resources)
+        running, waiting = [], []
+        for job in problem.running:
+            costs: dict[str, object] = plain(
+                {"stop_cost": job.stop_cost, "move_cost": job.move_cost, "node_cost": job.node_cost or None}
+            )
+            keys = written.keys_of(job.request)
+            running.append({"id": job.id, **keys, "places": _places_object(job.places), **costs})
+        for gang in problem.waiting:
+            cost: dict[str, object] = plain({"wait_cost": gang.wait_cost})
+            waiting.append({"id": gang.id, **written.keys_of(gang.request), **cost})
+        return {
+            "topology": topology_object(problem.topology),
+            "capacity": dict(zip(problem.resources, problem.capacity.T.tolist(), strict=True)),
+            "emptied": np.flatnonzero(problem.emptied).tolist(),
+            "node_sets": written.node_sets,
+            "running": running,
+            "waiting": waiting,
+        }
+
+    def solution_of(self, problem: RelocationProblem, model: SolutionModel) -> Relocation:
+        assert isinstance(model, RelocationSolutionModel)
+        running, waiting = {job.id for job in problem.running}, {gang.id for gang in problem.waiting}
+        for what, ids, known in (
+            ("stopped", model.stopped, running),
+            ("moved", model.moved, running),
+            ("started", model.started, waiting),
+        ):
+            for job in ids:
+                if job not in known:
+                    raise InvalidSolutionError(f"{what} names job {job!r}, which is not in the instance")
+        for job in model.stopped:
+            if job in model.moved:
+                raise InvalidSolutionError(f"job {job!r} is stopped and moved")
+        moved, started = (
+            {job: _solution_places(job, places) for job, places in given.items()}
+            for given in (model.moved, model.started)
+        )
+        stopped = set(model.stopped)
+        return Relocation(
+            running=tuple(None if job.id in stopped else moved.get(job.id, job.places) for job in problem.running),
+            waiting=tuple(started.get(gang.id, ()) for gang in problem.waiting),
+            steps=tuple(Step(Action(step.action), step.job) for step in model.steps or ()),
+        )
+
+    def answer_of(self, problem: RelocationProblem, solution: Relocation) -> dict[str, object]:
+        after = {job.id: places for job, places in zip(problem.running, solution.running, strict=True)}
+        started = zip(problem.waiting, solution.waiting, strict=True)
+        return {
+            "stopped": [job.id for job in solution.stopped(problem)],
+            "moved": {job.id: _places_object(after[job.id] or ()) for job in solution.moved(problem)},
+            "started": {gang.id: _places_object(places) for gang, places in started if places},
+            "steps": [{"action": str(step.action), "job": step.job} for step in solution.steps],
+        }
+
+
+def _places_object(places: Places) -> dict[str, int]:
+    return {str(node): tasks for node, tasks in places}
+
+
+def _places_of(place: str, given: dict[str, int], size: int) -> Places:
+    for node in given:
+        if not (node.isascii() and node.isdigit() and int(node) < size):
+            raise InvalidProblemError(place, f"names node {node!r}, nodes are 0 .. {size - 1}")
+    return tuple(NodeTasks(int(node), tasks) for node, tasks in given.items())
+
+
+def _solution_places(job: str, given: dict[str, int]) -> Places:
+    for node in given:
+        if not (node.isascii() and node.isdigit()):
+            raise InvalidSolutionError(f"job {job!r} gets node {node!r}, which is no number")
+    return tuple(NodeTasks(int(node), tasks) for node, tasks in given.items())

@@ -1,0 +1,66 @@
+"""Relocation problems as a kind."""
+
+from collections.abc import Mapping, Sequence
+
+from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
+from allocopt.problems.relocation.order import ordered
+from allocopt.problems.relocation.problem import Relocation, RelocationProblem, verify_relocation
+
+
+class RelocationKind(ProblemKind[RelocationProblem, Relocation]):
+    """Which running jobs stop or move so that gangs start and nodes are emptied, and in which order."""
+
+    name = "relocation"
+    problem, solution = RelocationProblem, Relocation
+    answer = "relocation"
+    objective = "cost"
+    shipped = ("@relocations", DATA / "relocations.jsonl")
+    verify = staticmethod(verify_relocation)
+
+    @property
+    def codec(self) -> Codec[RelocationProblem, Relocation]:
+        from allocopt.problems.relocation.files import RelocationCodec
+
+        return RelocationCodec()
+
+    @property
+    def generators(self) -> Mapping[str, Generator[RelocationProblem]]:
+        from allocopt.problems.relocation.generate import synthetic_relocation
+
+        return {"relocation": synthetic_relocation}
+
+    def trivial(self, problem: RelocationProblem) -> Relocation | None:
+        """Return that all gangs wait, and jobs on nodes to be emptied stop; None where they must not."""
+        leaving = [bool(problem.emptied[[node for node, _ in job.places]].any()) for job in problem.running]
+        pairs = list(zip(problem.running, leaving, strict=True))
+        if any(leaves and job.stop_cost is None for job, leaves in pairs):
+            return None
+        if any(gang.wait_cost is None for gang in problem.waiting):
+            return None
+        running = [None if leaves else job.places for job, leaves in pairs]
+        return ordered(problem, running, ((),) * len(problem.waiting)).relocation
+
+    def stages(self, problem: RelocationProblem) -> Sequence[Stage]:
+        return Stage(("cheapest-first",), share=0.2), Stage(("highs", "cp-sat", "scip"))
+
+    def remark(self, problem: RelocationProblem, solution: Relocation) -> str:
+        stopped, moved = solution.stopped(problem), solution.moved(problem)
+        started = sum(bool(places) for places in solution.waiting)
+        told = f"{len(stopped)} jobs stop, {len(moved)} move, {started} of {len(problem.waiting)} gangs start"
+        if solution.parked:
+            told += f"; {len(solution.parked)} leave before their new nodes are free"
+        return told
+
+    def table(self, problem: RelocationProblem, solution: Relocation | None) -> AnswerTable:
+        columns = (("step", 0), ("what", None), ("job", None), ("nodes", None), ("cost", 2))
+        if solution is None:
+            return AnswerTable("Steps", columns, ())
+        after = {job.id: places or () for job, places in zip(problem.running, solution.running, strict=True)}
+        after |= {gang.id: places for gang, places in zip(problem.waiting, solution.waiting, strict=True)}
+        costs = dict(problem.costs(solution))
+        rows = []
+        for number, (action, job) in enumerate(solution.steps, 1):
+            nodes = ", ".join(str(node) for node, _ in after[job]) if action in ("move", "start") else None
+            cost = costs.get(job) if action in ("stop", "move") else None
+            rows.append((number, str(action), job, nodes, cost))
+        return AnswerTable("Steps", columns, tuple(rows))

@@ -1,0 +1,384 @@
+"""Which running jobs stop or move so that waiting gangs start and nodes are emptied: problem, solution, verifier.
+
+A running job stays where it is, moves to other nodes, or stops; each costs what the problem says, and some jobs may do
+only one of these. A waiting gang starts, or waits on at a cost, or must start. At the end nothing runs on nodes that
+have to be emptied. Minimize the costs of stops, moves and gangs that wait on.
+
+A solution also says in which order this is done. A move frees the old nodes of a job before it takes the new ones, as
+when a batch system queues it again. Jobs that wait for one another's nodes in a circle cannot all move so: one of them
+is *parked*, it leaves first and comes back when its new nodes are free.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from allocopt.arrays import BoolArray, IntArray, frozen_integers
+from allocopt.cluster.request import ClusterRequest
+from allocopt.cluster.topology import Topology
+from allocopt.errors import InvalidProblemError, InvalidSolutionError
+from allocopt.notebook import html_table
+from allocopt.problems.base import Sense, check_distinct, check_range
+from allocopt.problems.placement.problem import NodeTasks, check_places, check_request
+
+LARGEST_COST = 1e12
+
+Places = tuple[NodeTasks, ...]
+
+
+class Action(StrEnum):
+    """What a step does with a job."""
+
+    STOP = "stop"
+    """A running job ends and does not come back."""
+    PARK = "park"
+    """A running job leaves its nodes; a later move gives it new ones."""
+    MOVE = "move"
+    """A running or parked job gets its new nodes; what it held before is free at once."""
+    START = "start"
+    """A waiting gang gets its nodes."""
+
+
+class Step(NamedTuple):
+    """One step: an action and the id of its job."""
+
+    action: Action
+    job: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunningJob:
+    """A job that runs, and what it costs to stop or to move it.
+
+    Parameters
+    ----------
+    request
+        What it asks for where it moves to.
+    places
+        Its nodes now, and its tasks on each.
+    stop_cost
+        Cost of stopping it; None if it must not be stopped.
+    move_cost
+        Cost of moving it at all; None if it must not be moved.
+    node_cost
+        Cost of each node that it gives up when it moves, beside `move_cost`.
+    """
+
+    id: str
+    request: ClusterRequest
+    places: Places
+    stop_cost: float | None = None
+    move_cost: float | None = None
+    node_cost: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "places", sorted_places(self.places))
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether it may stop or move."""
+        return self.stop_cost is not None or self.move_cost is not None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WaitingGang:
+    """A waiting job: what it asks for, and the cost of its waiting on; None if it must start."""
+
+    id: str
+    request: ClusterRequest
+    wait_cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """Where every job is at the end, and the steps that lead there.
+
+    Parameters
+    ----------
+    running
+        Nodes and tasks of each running job at the end; None if it is stopped.
+    waiting
+        Nodes and tasks of each waiting gang; empty if it waits on.
+    steps
+        Every stop, move and start, in the order in which they are done; one of the possible orders, with as few parked
+        jobs as were found (`allocopt.problems.relocation.order`).
+    """
+
+    running: tuple[Places | None, ...]
+    waiting: tuple[Places, ...]
+    steps: tuple[Step, ...] = ()
+
+    def __post_init__(self) -> None:
+        running = (None if places is None else sorted_places(places) for places in self.running)
+        object.__setattr__(self, "running", tuple(running))
+        object.__setattr__(self, "waiting", tuple(map(sorted_places, self.waiting)))
+        object.__setattr__(self, "steps", tuple(Step(Action(action), str(job)) for action, job in self.steps))
+
+    def stopped(self, problem: "RelocationProblem") -> list[RunningJob]:
+        """Return the jobs that are stopped."""
+        return [job for job, places in zip(problem.running, self.running, strict=True) if places is None]
+
+    def moved(self, problem: "RelocationProblem") -> list[RunningJob]:
+        """Return the jobs that move."""
+        pairs = zip(problem.running, self.running, strict=True)
+        return [job for job, places in pairs if places is not None and places != job.places]
+
+    @property
+    def parked(self) -> list[str]:
+        """Ids of the jobs that leave their nodes before their new ones are free."""
+        return [job for action, job in self.steps if action is Action.PARK]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RelocationProblem:
+    """Make room on a cluster that runs.
+
+    Raises `InvalidProblemError`, which names the job or the field, if shapes do not fit, a number is out of range, or
+    the running jobs break a rule where they are.
+
+    Parameters
+    ----------
+    topology
+        Groups of the nodes, by level.
+    resources
+        Names of what nodes have and jobs share, distinct.
+    capacity
+        Amounts that the nodes have for all jobs of the problem, shape ``(nodes, resources)``.
+    running, waiting
+        The jobs; their ids are distinct.
+    emptied
+        Nodes on which nothing may run at the end, shape ``(nodes,)``.
+    """
+
+    topology: Topology
+    resources: tuple[str, ...]
+    capacity: IntArray
+    running: tuple[RunningJob, ...]
+    waiting: tuple[WaitingGang, ...]
+    emptied: BoolArray
+    name: str = "unnamed"
+
+    kind: ClassVar[str] = "relocation"
+    sense: ClassVar[Sense] = "min"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "running", tuple(self.running))
+        object.__setattr__(self, "waiting", tuple(self.waiting))
+        object.__setattr__(self, "capacity", frozen_integers(self.capacity))
+        shape, levels = (self.topology.size, len(self.resources)), len(self.topology.hops) - 1
+        check_distinct("resources", self.resources)
+        if self.capacity.shape != shape:
+            fault = f"has shape {self.capacity.shape}, must be (nodes, resources), here {shape}"
+            raise InvalidProblemError("capacity", fault)
+        if self.capacity.min(initial=0) < 0:
+            raise InvalidProblemError("capacity", "has a negative amount")
+        if self.emptied.shape != shape[:1] or self.emptied.dtype != np.bool_:
+            raise InvalidProblemError("emptied", f"must be whether each of {shape[0]} nodes has to be empty")
+        if not self.waiting and not self.emptied.any():
+            raise InvalidProblemError("waiting", "is empty, and no node has to be emptied: there is nothing to do")
+        check_distinct("jobs", (*(job.id for job in self.running), *(gang.id for gang in self.waiting)))
+        for index, job in enumerate(self.running):
+            place = f"running[{index}]"
+            check_request(place, job.request, self.resources, self.topology.size, levels)
+            check_range(f"{place}.stop_cost", job.stop_cost, 0.0, LARGEST_COST)
+            check_range(f"{place}.move_cost", job.move_cost, 0.0, LARGEST_COST)
+            check_range(f"{place}.node_cost", job.node_cost, 0.0, LARGEST_COST)
+            if not job.places:
+                raise InvalidProblemError(f"{place}.places", f"is empty, job {job.id!r} must have a node")
+        for index, gang in enumerate(self.waiting):
+            check_request(f"waiting[{index}]", gang.request, self.resources, self.topology.size, levels)
+            check_range(f"waiting[{index}].wait_cost", gang.wait_cost, 0.0, LARGEST_COST)
+        try:
+            Occupancy.at_first(self)
+        except InvalidSolutionError as error:
+            raise InvalidProblemError("running", str(error)) from None
+
+    def _repr_html_(self) -> str:
+        facts = (
+            ("nodes", self.size),
+            ("running jobs", len(self.running)),
+            ("waiting gangs", len(self.waiting)),
+            ("nodes to be emptied", int(self.emptied.sum())),
+        )
+        return html_table(f"Relocation problem {self.name}", facts)
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return len(self.capacity)
+
+    @property
+    def groups(self) -> IntArray:
+        """Group of every node by level below the top, shape ``(L, nodes)``."""
+        return np.ascontiguousarray(self.topology.groups_of(np.arange(self.size)))
+
+    def costs(self, solution: Relocation) -> Iterator[tuple[str, float]]:
+        """Yield the id of every job that costs something, and how much."""
+        for job, places in zip(self.running, solution.running, strict=True):
+            if places is None:
+                yield job.id, float(job.stop_cost or 0.0)
+            elif places != job.places:
+                given_up = {node for node, _ in job.places} - {node for node, _ in places}
+                yield job.id, float(job.move_cost or 0.0) + job.node_cost * len(given_up)
+        for gang, places in zip(self.waiting, solution.waiting, strict=True):
+            if not places:
+                yield gang.id, float(gang.wait_cost or 0.0)
+
+    def objective(self, solution: Relocation) -> float:
+        """Return the objective of a solution, whether it obeys the rules or not."""
+        return float(sum(cost for _, cost in self.costs(solution)))
+
+
+class Occupancy:
+    """Who is on which nodes, and what is free, as jobs come and go.
+
+    `enter` raises `InvalidSolutionError` if there is no room for a job.
+    """
+
+    def __init__(self, problem: RelocationProblem) -> None:
+        self._resources = problem.resources
+        self.free = problem.capacity.copy()
+        self.users = np.zeros(problem.size, dtype=np.int64)
+        self.alone = np.zeros(problem.size, dtype=np.bool_)  # nodes that a job has alone
+
+    @classmethod
+    def at_first(cls, problem: RelocationProblem) -> "Occupancy":
+        """Return the occupancy before the first step."""
+        found = cls(problem)
+        for job in problem.running:
+            check_nodes(f"job {job.id!r}", job.places, problem.size)
+            found.enter(job.id, job.request, job.places)
+        return found
+
+    def fits(self, request: ClusterRequest, places: Places) -> bool:
+        """Whether there is room for a job on these nodes."""
+        nodes, amounts = _amounts(request, places)
+        is_shared = self.alone[nodes].any() or (request.is_exclusive and self.users[nodes].any())
+        return not is_shared and bool((amounts <= self.free[nodes]).all())
+
+    def enter(self, job: str, request: ClusterRequest, places: Places) -> None:
+        """Let a job take nodes."""
+        nodes, amounts = _amounts(request, places)
+        shared = self.alone[nodes] | (request.is_exclusive & (self.users[nodes] > 0))
+        if shared.any():
+            node = int(nodes[shared][0])
+            raise InvalidSolutionError(f"job {job!r} comes to node {node}, which it or another job has alone")
+        for place, resource in np.argwhere(amounts > self.free[nodes]).tolist():
+            node, name = int(nodes[place]), self._resources[resource]
+            fault = f"asks for {amounts[place, resource]} {name} on node {node}, {self.free[node, resource]} are free"
+            raise InvalidSolutionError(f"job {job!r} {fault}")
+        self._change(request, nodes, amounts, 1)
+
+    def leave(self, request: ClusterRequest, places: Places) -> None:
+        """Let a job give its nodes back."""
+        self._change(request, *_amounts(request, places), -1)
+
+    def _change(self, request: ClusterRequest, nodes: IntArray, amounts: IntArray, sign: int) -> None:
+        self.free[nodes] -= sign * amounts
+        self.users[nodes] += sign
+        if request.is_exclusive:
+            self.alone[nodes] = sign > 0
+
+
+def sorted_places(places: Sequence[tuple[int, int]]) -> Places:
+    """Return nodes and tasks by node."""
+    return tuple(sorted(NodeTasks(int(node), int(tasks)) for node, tasks in places))
+
+
+def check_nodes(name: str, places: Places, size: int) -> None:
+    """Raise `InvalidSolutionError` unless all nodes exist, each once, and have a task."""
+    nodes = [node for node, _ in places]
+    for node, tasks in places:
+        if not 0 <= node < size or tasks < 1:
+            raise InvalidSolutionError(f"{name} has {tasks} tasks on node {node}; nodes are 0 .. {size - 1}")
+    if len(set(nodes)) < len(nodes):
+        raise InvalidSolutionError(f"{name} has a node twice")
+
+
+def verify_relocation(problem: RelocationProblem, solution: Relocation) -> float:
+    """Return the cost of a relocation; raise `InvalidSolutionError` for a broken rule, with job or node.
+
+    Every step is carried out, and each has to find the room that it needs at that moment.
+    """
+    pairs = (("running jobs", problem.running, solution.running), ("waiting gangs", problem.waiting, solution.waiting))
+    for what, jobs, places in pairs:
+        if len(jobs) != len(places):
+            raise InvalidSolutionError(f"there are places for {len(places)} of {len(jobs)} {what}")
+    groups = problem.groups
+    for job, at in zip(problem.running, solution.running, strict=True):
+        _check_running(problem, job, at, groups)
+    for gang, at in zip(problem.waiting, solution.waiting, strict=True):
+        if at:
+            check_places(f"job {gang.id!r}", gang.request, at, groups)
+            _check_emptied(problem, gang.id, at)
+        elif gang.wait_cost is None:
+            raise InvalidSolutionError(f"job {gang.id!r} waits on, but it must start")
+    _check_steps(problem, solution)
+    return problem.objective(solution)
+
+
+def _check_running(problem: RelocationProblem, job: RunningJob, at: Places | None, groups: IntArray) -> None:
+    if at is None:
+        if job.stop_cost is None:
+            raise InvalidSolutionError(f"job {job.id!r} is stopped, which it must not be")
+        return
+    if at != job.places:
+        if job.move_cost is None:
+            raise InvalidSolutionError(f"job {job.id!r} is moved, which it must not be")
+        check_places(f"job {job.id!r}", job.request, at, groups)
+    _check_emptied(problem, job.id, at)
+
+
+def _check_emptied(problem: RelocationProblem, job: str, places: Places) -> None:
+    for node, _ in places:
+        if problem.emptied[node]:
+            raise InvalidSolutionError(f"job {job!r} is on node {node} at the end, which has to be empty")
+
+
+def _check_steps(problem: RelocationProblem, solution: Relocation) -> None:
+    """Carry the steps out, one after the other, and compare what they have done with what the solution says."""
+    held, wanted = _before_and_after(problem, solution)
+    requests = {job.id: job.request for job in problem.running}
+    requests |= {gang.id: gang.request for gang in problem.waiting}
+    room = Occupancy.at_first(problem)
+    parked: set[str] = set()
+    for action, job in solution.steps:
+        if job not in requests:
+            raise InvalidSolutionError(f"a step is about job {job!r}, which is not in the instance")
+        is_running = job in held
+        if is_running != (action is not Action.START) and not (action is Action.MOVE and job in parked):
+            raise InvalidSolutionError(
+                f"step {action} of job {job!r}, which {'runs' if is_running else 'does not run'}"
+            )
+        if is_running:
+            room.leave(requests[job], held.pop(job))
+        if action is Action.PARK:
+            parked.add(job)
+        elif action is not Action.STOP:
+            if not wanted.get(job):
+                raise InvalidSolutionError(f"step {action} of job {job!r}, which has no nodes at the end")
+            room.enter(job, requests[job], wanted[job])
+            parked.discard(job)
+            held[job] = wanted[job]
+    for job in sorted(held.keys() | wanted.keys()):
+        if held.get(job) != wanted.get(job):
+            raise InvalidSolutionError(f"the steps leave job {job!r} on other nodes than the solution says")
+
+
+def _before_and_after(
+    problem: RelocationProblem, solution: Relocation
+) -> tuple[dict[str, Places], Mapping[str, Places]]:
+    """Return the places of the jobs that run, by id, before the first step and after the last one."""
+    before = {job.id: job.places for job in problem.running}
+    after = {job.id: at for job, at in zip(problem.running, solution.running, strict=True) if at is not None}
+    after |= {gang.id: at for gang, at in zip(problem.waiting, solution.waiting, strict=True) if at}
+    return before, after
+
+
+def _amounts(request: ClusterRequest, places: Places) -> tuple[IntArray, IntArray]:
+    """Return the nodes of a job, and what it takes of each."""
+    nodes, tasks = np.array(places, dtype=np.int64).reshape(-1, 2).T
+    return nodes, request.per_node + tasks[:, None] * request.per_task

@@ -1,0 +1,19 @@
+"""Relocations of jobs on a cluster that runs: problems, and the base of their solvers."""
+
+from allocopt.problems.relocation.problem import (
+    Action,
+    Relocation,
+    RelocationProblem,
+    RunningJob,
+    Step,
+    WaitingGang,
+)
+from allocopt.solving.base import SearchSolver
+
+__all__ = ["Action", "Relocation", "RelocationProblem", "RelocationSolver", "RunningJob", "Step", "WaitingGang"]
+
+
+class RelocationSolver(SearchSolver[RelocationProblem, Relocation]):
+    """A solver of relocation problems."""
+
+    kind = "relocation"

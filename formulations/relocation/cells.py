@@ -1,0 +1,124 @@
+"""Cells: nodes that no rule of a relocation tells apart, so that a program need only count them.
+
+Nodes are of one cell if they lie in the same leaf group, have the same free amounts beside jobs that must stay, are in
+the same sets of nodes, and hold the same jobs that may leave. Where at most one piece of a job that is placed fits on a
+node, and at most one job that may leave is there, a cell has many nodes. Otherwise each node is a cell of its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocopt.arrays import BoolArray, IntArray
+from allocopt.cluster.request import ClusterRequest
+from allocopt.problems.relocation.problem import RelocationProblem
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The cells of a problem, numbered in the order of their first nodes.
+
+    Parameters
+    ----------
+    nodes
+        Nodes of each cell, rising.
+    first
+        First node of each cell, shape ``(cells,)``.
+    free
+        Amounts that a node of each cell has beside jobs that must stay, shape ``(cells, resources)``.
+    is_taken
+        Whether a job that must stay is on the nodes of each cell.
+    is_closed
+        Whether nothing may be placed there: the nodes have to be empty, or a job that must stay has them alone.
+    residents
+        Numbers of the running jobs that may leave, of each cell.
+    is_single
+        Whether cells are counted node by node, because pieces may share a node.
+    """
+
+    nodes: tuple[IntArray, ...]
+    first: IntArray
+    free: IntArray
+    is_taken: BoolArray
+    is_closed: BoolArray
+    residents: tuple[tuple[int, ...], ...]
+    is_single: bool
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of nodes of each cell."""
+        return np.array([len(nodes) for nodes in self.nodes], dtype=np.int64)
+
+    @classmethod
+    def of(cls, problem: RelocationProblem) -> "Cells":
+        """Return the cells of a problem."""
+        free = problem.capacity.copy()
+        is_taken, is_alone = (np.zeros(problem.size, dtype=np.bool_) for _ in range(2))
+        # Of jobs that may leave: the first one of each node, its tasks there, and how many there are.
+        resident = np.full((3, problem.size), -1, dtype=np.int64)
+        resident[2] = 0
+        on_node: dict[int, list[int]] = {}
+        for number, job in enumerate(problem.running):
+            nodes, tasks = np.array(job.places, dtype=np.int64).T
+            if job.may_leave:
+                resident[0, nodes], resident[1, nodes] = number, tasks
+                resident[2, nodes] += 1
+                for node in nodes.tolist():
+                    on_node.setdefault(node, []).append(number)
+            else:
+                free[nodes] -= job.request.per_node + tasks[:, None] * job.request.per_task
+                is_taken[nodes] = True
+                is_alone[nodes] |= job.request.is_exclusive
+        placed = placeable(problem)
+        is_single = bool((resident[2] > 1).any()) or not _fill_nodes(placed, problem.capacity)
+        if is_single:
+            of_node = np.arange(problem.size)
+        else:
+            groups = problem.groups
+            leaf = groups[0] if len(groups) else np.zeros(problem.size, dtype=np.int64)
+            flags = np.stack((problem.emptied, is_taken, is_alone)).astype(np.int64)
+            columns = np.vstack((leaf, flags, resident[:2], free.T, _mask_numbers(placed, problem.size)))
+            _, first, inverse = np.unique(columns.T, axis=0, return_index=True, return_inverse=True)
+            rank = np.empty(len(first), dtype=np.int64)
+            rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+            of_node = rank[inverse.reshape(-1)]
+        by_cell = np.split(np.argsort(of_node, kind="stable"), np.cumsum(np.bincount(of_node))[:-1])
+        first = np.array([nodes[0] for nodes in by_cell], dtype=np.int64)
+        return cls(
+            nodes=tuple(by_cell),
+            first=first,
+            free=free[first],
+            is_taken=is_taken[first],
+            is_closed=(problem.emptied | is_alone)[first],
+            residents=tuple(tuple(on_node.get(node, ())) for node in first.tolist()),
+            is_single=is_single,
+        )
+
+
+def placeable(problem: RelocationProblem) -> list[ClusterRequest]:
+    """Return the requests that may get new nodes: of running jobs that may move, then of waiting gangs."""
+    moving = (job.request for job in problem.running if job.move_cost is not None)
+    return [*moving, *(gang.request for gang in problem.waiting)]
+
+
+def least_tasks(request: ClusterRequest) -> int:
+    """Return the fewest tasks that a job can have on one of its nodes."""
+    return max(1, request.tasks - (request.most_nodes - 1) * request.most_tasks)
+
+
+def _fill_nodes(requests: Sequence[ClusterRequest], capacity: IntArray) -> bool:
+    """Whether no two pieces of these jobs fit on one node."""
+    half = capacity.max(axis=0, initial=0) // 2
+    shared = [one.per_node + least_tasks(one) * one.per_task for one in requests if not one.is_exclusive]
+    return not shared or bool((np.array(shared) > half).all(axis=0).any())
+
+
+def _mask_numbers(requests: Sequence[ClusterRequest], size: int) -> IntArray:
+    """Return numbers that differ between nodes of which a job may have only one, shape ``(1, nodes)``."""
+    distinct = {id(one.masks): one.masks for one in requests if not one.masks.all()}
+    if not distinct:
+        return np.zeros((1, size), dtype=np.int64)
+    rows = np.unique(np.concatenate(list(distinct.values())), axis=0)
+    packed = np.packbits(rows, axis=0).T
+    return np.unique(packed, axis=0, return_inverse=True)[1].reshape(1, -1)

@@ -1,0 +1,336 @@
+"""The integer program of a relocation, over cells of nodes (`formulations.relocation.cells`).
+
+Jobs that may get new nodes, running jobs that may move and waiting gangs, are numbered k; running jobs that may leave
+are numbered j. ``x_{k,t,c}`` is the number of nodes of cell c on which k gets t tasks, ``z_k`` says whether k gets new
+nodes, ``s_j`` whether j stops; j leaves its nodes if ``l_j = s_j + z_j`` is 1. With n nodes of a job now, minimize
+
+    ``sum stop_cost s + sum (move_cost + n node_cost) z - sum of node_cost x in its own cells + sum wait_cost (1 - z)``
+
+- Each k: ``least_nodes z <= sum x <= most_nodes z``, ``sum t x = tasks z``; a gang that must start has ``z >= 1``. With
+  several sets of nodes, ``h_{k,m}`` chooses one: ``sum h = z``, ``x <= size(c) sum of the h of sets with c``.
+- Each j: ``l_j <= 1``, and ``l_j >= 1`` where one of its nodes has to be empty.
+- Each level with ``most_groups`` or segments: ``y_{k,l,g,i}`` says that k has at least i segments, or any node, in
+  group g. ``sum of y with i = 1 <= most_groups z``, ``sum of x in g = segment sum over i of y``, and
+  ``x <= size(c) y_{k,l,g,1}``. The last row makes the relaxation tight: without it, the idle nodes of all racks would
+  add up to one rack.
+- Each cell: no more than its nodes are given, ``x <= size(c) l_j`` for what does not fit beside j, and where cells are
+  single nodes, what is given and what stays is no more than is free, and who has a node alone has it alone.
+
+Columns are binary: a count of at most u is the sum of columns of weights 1, 2, 4, .. that add up to u.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.cluster.request import ClusterRequest
+from allocopt.problems.placement.problem import NodeTasks
+from allocopt.problems.relocation.order import ordered
+from allocopt.problems.relocation.problem import Places, Relocation, RelocationProblem
+from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
+from formulations.relocation.cells import Cells, least_tasks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Placed:
+    """A job that may get new nodes, and its columns.
+
+    An entry is a number of tasks on the nodes of a cell, of which up to ``most`` may be given to the job. Each column
+    of ``x`` counts ``weights`` nodes of the entry ``of``.
+    """
+
+    request: ClusterRequest
+    running: int | None  # its number among the running jobs; None for a waiting gang
+    is_new: IntArray  # the column of z
+    tasks: IntArray  # of each entry
+    cells: IntArray  # of each entry
+    most: IntArray  # of each entry
+    x: IntArray
+    of: IntArray
+    weights: IntArray
+
+    @property
+    def amounts(self) -> IntArray:
+        """What each entry takes of a node, shape ``(entries, resources)``."""
+        return self.request.per_node + self.tasks[:, None] * self.request.per_task
+
+
+class RelocationModel(Formulation):
+    """The program of a relocation problem."""
+
+    def __init__(self, problem: RelocationProblem) -> None:
+        self._problem = problem
+        self._cells = Cells.of(problem)
+        self._groups = problem.groups[:, self._cells.first]  # of the cells, by level
+        self._rows, self._names, self._costs, self._n_columns = Rows(), list[Names](), list[FloatArray](), 0
+        self._stops, self._moves = dict[int, IntArray](), dict[int, IntArray]()
+        for number, job in enumerate(problem.running):
+            if job.stop_cost is not None:
+                self._stops[number] = self._new(("s", np.array([number])), [job.stop_cost])
+            if job.move_cost is not None:
+                cost = job.move_cost + job.node_cost * len(job.places)
+                self._moves[number] = self._new(("z", np.array([number])), [cost])
+        self.is_hopeless = not self._let_leave()
+        self._placed = [
+            self._new_places(problem.running[number].request, number, self._moves[number]) for number in self._moves
+        ]
+        for number, gang in enumerate(problem.waiting):
+            is_new = self._new(("z", np.array([len(problem.running) + number])), [-(gang.wait_cost or 0.0)])
+            if gang.wait_cost is None:
+                self._rows.at_most(1, (is_new, 1), lower=1)
+            self._placed.append(self._new_places(gang.request, None, is_new))
+        self._share_cells()
+
+    def is_empty(self) -> bool:
+        return not self._costs
+
+    def program(self) -> BinaryProgram:
+        return self._rows.program(np.concatenate(self._costs), self._names)
+
+    def bound_of(self, bound: float) -> float:
+        # The program counts from the cost of letting all gangs wait that may.
+        return max(0.0, bound + sum(gang.wait_cost or 0.0 for gang in self._problem.waiting))
+
+    def decode(self, chosen: IntArray) -> Relocation:
+        is_one = np.zeros(self._n_columns, dtype=np.bool_)
+        is_one[chosen] = True
+        problem, cells = self._problem, self._cells
+        running: list[Places | None] = [job.places for job in problem.running]
+        for number, column in self._stops.items():
+            if is_one[column[0]]:
+                running[number] = None
+        waiting: list[Places] = []
+        left = [nodes.tolist() for nodes in cells.nodes]
+        found: list[list[NodeTasks]] = [[] for _ in self._placed]
+        counts = [np.bincount(one.of, one.weights * is_one[one.x], len(one.most)).astype(int) for one in self._placed]
+        # Jobs take those of their own nodes first that they keep: in a cell of many nodes, all are theirs.
+        for one, given, places in zip(self._placed, counts, found, strict=True):
+            for tasks, cell, count in zip(one.tasks.tolist(), one.cells.tolist(), given.tolist(), strict=True):
+                there = left[cell]
+                places += [NodeTasks(node, tasks) for node in there[:count]]
+                left[cell] = there if cells.is_single else there[count:]
+        for one, places in zip(self._placed, found, strict=True):
+            if one.running is None:
+                waiting.append(tuple(places))
+            elif is_one[one.is_new[0]]:
+                running[one.running] = tuple(places)
+        return ordered(problem, running, waiting).relocation
+
+    def encode(self, solution: Relocation) -> IntArray | None:
+        # Back ends that search do without: the best answer known is kept anyway.
+        return None
+
+    def _new(self, named: Names, costs: Sequence[float] | FloatArray) -> IntArray:
+        """Add columns and return their numbers."""
+        first, self._n_columns = self._n_columns, self._n_columns + len(costs)
+        self._costs.append(np.asarray(costs, dtype=np.float64))
+        self._names.append(named)
+        return np.arange(first, self._n_columns)
+
+    def _let_leave(self) -> bool:
+        """Let jobs leave once at most, and from nodes that have to be empty; return whether all such jobs may."""
+        for number, job in enumerate(self._problem.running):
+            must = bool(self._problem.emptied[[node for node, _ in job.places]].any())
+            leaving = self._leaving(number)
+            if must and not len(leaving):
+                return False
+            if must or len(leaving) > 1:
+                self._rows.at_most(1, (leaving, 1), lower=float(must))
+        return True
+
+    def _leaving(self, job: int) -> IntArray:
+        """Return the columns whose sum says whether a running job leaves its nodes."""
+        found = [columns[job] for columns in (self._stops, self._moves) if job in columns]
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+    def _new_places(self, asked: ClusterRequest, running: int | None, is_new: IntArray) -> _Placed:
+        """Add the columns and rows of a job that may get new nodes."""
+        tasks, cells = self._entries(asked)
+        most = np.minimum(self._cells.sizes[cells], asked.most_nodes)
+        of, weights = _split_counts(most)
+        costs = np.zeros(len(of))
+        if running is not None:
+            job = self._problem.running[running]
+            is_own = np.isin(self._cells.first, [node for node, _ in job.places])
+            costs[is_own[cells[of]]] = -job.node_cost
+            costs *= weights
+        x = self._new(("x", is_new, np.arange(len(of))), costs)
+        placed = _Placed(asked, running, is_new, tasks, cells, most, x, of, weights)
+        rows = self._rows
+        rows.at_most(0, (x, weights), (is_new, -asked.most_nodes))
+        rows.at_most(0, (x, -weights), (is_new, asked.least_nodes))
+        rows.at_most(0, (x, weights * tasks[of]), (is_new, -asked.tasks), lower=0)
+        if self._cells.is_single and len(np.unique(cells)) < len(cells):
+            # One number of tasks on each node.
+            there, row_of = np.unique(cells, return_inverse=True)
+            rows.add(row_of[of], x, weights, np.ones(len(there)))
+        self._choose_set(placed)
+        for level, group in enumerate(self._groups):
+            if asked.most_groups[level] or (asked.segments and asked.segments[level]):
+                self._choose_groups(placed, level, group[cells])
+        return placed
+
+    def _entries(self, asked: ClusterRequest) -> tuple[IntArray, IntArray]:
+        """Return tasks and cell of every way in which a node may serve a job, once all have left that may."""
+        cells = self._cells
+        is_open = asked.masks[:, cells.first].any(axis=0) & ~cells.is_closed
+        if asked.is_exclusive:
+            is_open &= ~cells.is_taken
+        found = []
+        for tasks in range(least_tasks(asked), asked.most_tasks + 1):
+            fits = is_open & (asked.per_node + tasks * asked.per_task <= cells.free).all(axis=1)
+            if not fits.any():
+                break
+            at = np.flatnonzero(fits)
+            found.append(np.stack((np.full(len(at), tasks), at)))
+        if not found:
+            return (np.zeros(0, dtype=np.int64),) * 2
+        tasks_of, cell_of = np.concatenate(found, axis=1)
+        # A group that holds too few nodes is of no use.
+        for level, group in enumerate(self._groups):
+            segment = asked.segments[level] if asked.segments else 0
+            needed = max(segment, asked.least_nodes if asked.most_groups[level] == 1 else 0)
+            if needed > 1:
+                there, at = np.unique(cell_of, return_index=True)
+                room = np.bincount(group[there], self._cells.sizes[there], int(group.max()) + 1)
+                keep = room[group[cell_of]] >= needed
+                tasks_of, cell_of = tasks_of[keep], cell_of[keep]
+        return tasks_of, cell_of
+
+    def _choose_set(self, placed: _Placed) -> None:
+        """Take all nodes from one of the job's sets."""
+        masks = placed.request.masks[:, self._cells.first]
+        if len(masks) == 1 or masks[:, placed.cells].all(axis=1).any():
+            return
+        h = self._new(("h", placed.is_new, np.arange(len(masks))), np.zeros(len(masks)))
+        self._rows.at_most(0, (h, 1), (placed.is_new, -1), lower=0)
+        entry, number = np.nonzero(masks[:, placed.cells].T)
+        row_of, columns = np.append(placed.of, entry), np.append(placed.x, h[number])
+        values = np.append(placed.weights, -placed.most[entry])
+        self._rows.add(row_of, columns, values, np.zeros(len(placed.most)))
+
+    def _choose_groups(self, placed: _Placed, level: int, group: IntArray) -> None:
+        """Keep to segments, and to few groups, of a level; ``group`` is that of each entry."""
+        asked, rows = placed.request, self._rows
+        segment = asked.segments[level] if asked.segments else 0
+        limit = asked.most_groups[level]
+        names, row_of = np.unique(group, return_inverse=True)
+        there = np.unique(placed.cells)
+        room = np.bincount(self._groups[level, there], self._cells.sizes[there], int(group.max(initial=0)) + 1)[names]
+        room = np.minimum(room, asked.most_nodes).astype(np.int64)
+        steps = np.maximum(1, room // segment) if segment else np.ones(len(names), dtype=np.int64)
+        at = np.repeat(np.arange(len(names)), steps)
+        first = np.cumsum(steps) - steps
+        y = self._new((f"y_{level}", placed.is_new, np.arange(len(at))), np.zeros(len(at)))
+        begins = y[first] if len(names) else y
+        if limit:
+            rows.at_most(0, (begins, 1), (placed.is_new, -limit))
+        later = np.setdiff1d(np.arange(len(at)), first)
+        numbers = np.arange(len(later))
+        rows.add(
+            np.tile(numbers, 2), np.append(y[later], y[later - 1]), np.repeat([1, -1], len(later)), np.zeros(len(later))
+        )
+        # Of each group, what the job gets there: whole segments, or anything up to its room, and all if it is the only
+        # group.
+        size = np.repeat(segment, len(at)) if segment else room[at]
+        is_whole = bool(segment) or (limit == 1 and asked.least_nodes == asked.most_nodes)
+        if not segment and is_whole:
+            size = np.repeat(asked.most_nodes, len(at))
+        columns, values = np.append(placed.x, y), np.append(placed.weights, -size)
+        zeros = np.zeros(len(names))
+        rows.add(np.append(row_of[placed.of], at), columns, values, zeros, zeros if is_whole else None)
+        entries = np.arange(len(placed.most))
+        columns, values = np.append(placed.x, begins[row_of]), np.append(placed.weights, -placed.most)
+        rows.add(np.append(placed.of, entries), columns, values, np.zeros(len(entries)))
+
+    def _share_cells(self) -> None:
+        """Give no cell away more often than it has nodes, and not while somebody stays there."""
+        cells, placed = self._cells, self._placed
+        if not placed:
+            return
+        cell = np.concatenate([one.cells for one in placed])
+        starts = np.cumsum([0, *(len(one.most) for one in placed)])
+        of = np.concatenate([one.of + start for one, start in zip(placed, starts, strict=False)])
+        x, weights = (np.concatenate([getattr(one, key) for one in placed]) for key in ("x", "weights"))
+        most, amounts = (np.concatenate([getattr(one, key) for one in placed]) for key in ("most", "amounts"))
+        is_alone = np.repeat([one.request.is_exclusive for one in placed], np.diff(starts))
+        ends = np.cumsum(np.bincount(of, minlength=len(cell)))[:-1]
+        by_entry = np.argsort(of, kind="stable")
+        columns, shares = np.split(x[by_entry], ends), np.split(weights[by_entry], ends)
+        by_cell = np.argsort(cell, kind="stable")
+        for entries in np.split(by_cell, np.flatnonzero(np.diff(cell[by_cell])) + 1):
+            if not len(entries):
+                continue
+            at = int(cell[entries[0]])
+            size = len(cells.nodes[at])
+            terms = {int(entry): (columns[entry], shares[entry]) for entry in entries}
+            self._make_room(at, entries, terms, amounts, is_alone)
+            if not cells.is_single:
+                if most[entries].sum() > size:
+                    self._rows.at_most(size, *terms.values())
+            else:
+                self._share_node(at, entries, terms, amounts, is_alone)
+
+    def _make_room(
+        self,
+        cell: int,
+        entries: IntArray,
+        terms: dict[int, tuple[IntArray, IntArray]],
+        amounts: IntArray,
+        is_alone: IntArray,
+    ) -> None:
+        """Give nodes of a cell only after the jobs have left beside which there is no room."""
+        size, free = len(self._cells.nodes[cell]), self._cells.free[cell]
+        for job, taken in self._taken(cell):
+            is_shared = ~is_alone[entries] & (amounts[entries] + taken <= free).all(axis=1)
+            is_shared &= not self._problem.running[job].request.is_exclusive
+            beside = entries[~is_shared].tolist()
+            parts = [[entry] for entry in beside] if self._cells.is_single else [beside] if beside else []
+            for part in parts:
+                self._rows.at_most(0, *(terms[entry] for entry in part), (self._leaving(job), -size))
+
+    def _share_node(
+        self,
+        cell: int,
+        entries: IntArray,
+        terms: dict[int, tuple[IntArray, IntArray]],
+        amounts: IntArray,
+        is_alone: IntArray,
+    ) -> None:
+        """Let jobs share a node that is a cell of its own."""
+        rows, free = self._rows, self._cells.free[cell]
+        x = np.array([int(terms[entry][0][0]) for entry in entries.tolist()])
+        residents = self._taken(cell)
+        for resource in range(len(free)):
+            given, taken = amounts[entries, resource], [int(units[resource]) for _, units in residents]
+            if int(given.sum()) + sum(taken) > free[resource] and given.any():
+                leave = [(self._leaving(job), -units) for (job, _), units in zip(residents, taken, strict=True)]
+                rows.at_most(float(free[resource] - sum(taken)), (x, given), *leave)
+        alone, shared = x[is_alone[entries]], x[~is_alone[entries]]
+        if len(alone) and len(x) > 1:
+            most = max(1, len(shared))
+            rows.at_most(most, (alone, most), (shared, 1))
+
+    def _taken(self, cell: int) -> list[tuple[int, IntArray]]:
+        """Return the jobs of a cell that may leave, and what each takes of a node."""
+        node, found = int(self._cells.first[cell]), []
+        for number in self._cells.residents[cell]:
+            job = self._problem.running[number]
+            tasks = next(one.tasks for one in job.places if one.node == node)
+            found.append((number, job.request.per_node + tasks * job.request.per_task))
+        return found
+
+
+def _split_counts(most: IntArray) -> tuple[IntArray, IntArray]:
+    """Return weights 1, 2, 4, .. and a rest that add up to each of some numbers, and of which number each is one."""
+    of, weights = [], []
+    for number, left in enumerate(most.tolist()):
+        weight = 1
+        while left > 0:
+            weight = min(weight, left)
+            of.append(number)
+            weights.append(weight)
+            left, weight = left - weight, 2 * weight
+    return np.array(of, dtype=np.int64), np.array(weights, dtype=np.int64)

@@ -1,0 +1,1 @@
+"""Rules that schedulers of production use to make room, as solvers of relocation problems."""

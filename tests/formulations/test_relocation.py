@@ -1,0 +1,50 @@
+"""The program of relocations: its optimum is that of looking at every way, and it says where there is none."""
+
+import math
+
+import pytest
+from support.relocations import best_relocation, on, problem_of, random_problem, request
+
+from allocopt.problems.relocation.problem import RunningJob, WaitingGang, verify_relocation
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import get_solver
+from allocopt.solving.result import Status
+from formulations.relocation.cells import Cells
+
+N_RANDOM = 150
+
+
+@pytest.mark.parametrize("solver", ["highs", "cp-sat", "scip"])
+def test_random_problems_are_solved_as_by_looking_at_every_way(solver: str) -> None:
+    infeasible = 0
+    for seed in range(N_RANDOM):
+        problem = random_problem(seed)
+        result = get_solver(solver, None, "relocation").solve(problem, Budget(60.0), 0)
+        best = best_relocation(problem)
+        if math.isinf(best):
+            infeasible += 1
+            assert result.status is Status.INFEASIBLE, seed
+            continue
+        assert result.status is Status.OPTIMAL, seed
+        assert result.objective == pytest.approx(best, abs=1e-9), seed
+        assert verify_relocation(problem, result.solution) == pytest.approx(best, abs=1e-9), seed
+    assert 5 < infeasible < N_RANDOM / 2
+
+
+def test_nodes_that_hold_the_same_jobs_are_counted_together() -> None:
+    jobs = [RunningJob("a", request(8, 3), on(0, 1, 2), 1.0), RunningJob("b", request(8, 1), on(4), 1.0)]
+    problem = problem_of(4, 8, jobs, [WaitingGang("g", request(8, 4, within=True))])
+    found = Cells.of(problem)
+    assert [nodes.tolist() for nodes in found.nodes] == [[0, 1, 2], [3], [4], [5, 6, 7]]
+    assert not found.is_single
+
+
+def test_nodes_are_told_apart_where_jobs_may_share_one() -> None:
+    problem = problem_of(4, 8, [], [WaitingGang("g", request(8, 4, units=1, within=True))])
+    assert Cells.of(problem).is_single
+
+
+def test_a_job_that_must_leave_and_must_not_is_said_to_be_infeasible_without_a_search() -> None:
+    stuck = RunningJob("a", request(4, 1), on(0))
+    problem = problem_of(2, 4, [stuck], [], emptied=[0])
+    assert get_solver("highs", None, "relocation").solve(problem, Budget(10.0), 0).status is Status.INFEASIBLE
