@@ -2,15 +2,15 @@
 
 from allocopt.problems.relocation.problem import (
     Action,
+    PlacedJob,
     Relocation,
     RelocationProblem,
-    RunningJob,
     Step,
     WaitingGang,
 )
 from allocopt.solving.base import SearchSolver
 
-__all__ = ["Action", "Relocation", "RelocationProblem", "RelocationSolver", "RunningJob", "Step", "WaitingGang"]
+__all__ = ["Action", "PlacedJob", "Relocation", "RelocationProblem", "RelocationSolver", "Step", "WaitingGang"]
 
 
 class RelocationSolver(SearchSolver[RelocationProblem, Relocation]):

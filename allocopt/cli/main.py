@@ -30,6 +30,7 @@ COMMANDS = {
     "calibrate": "Fit an execution model to measurements.",
     "what-if": "Compare allocators and schedulers on a site's own files.",
     "place-pods": "Place pods that ask for fractions of GPUs.",
+    "relocate": "Say who stops or moves, so that a gang starts or nodes are emptied.",
     "live": "Choose nodes of jobs on a cluster that runs.",
     "serve": "Answer instances over HTTP on this machine.",
     "report": "Make one page of results.",

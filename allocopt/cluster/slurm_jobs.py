@@ -83,12 +83,32 @@ class RunningJob:
         Their names; empty where they are not given.
     cpus, memory_mib, gpus
         What it has of its only node; CPUs are 0 where that is not known, as for a job on several nodes.
+    record
+        The record that it was read from, of which `requested` makes what it asked for; None for none.
     """
 
     nodes: tuple[str, ...]
     cpus: int = 0
     memory_mib: int = 0
     gpus: tuple[tuple[str, float], ...] = ()
+    record: ConfLine | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def id(self) -> str:
+        """Slurm's id of the job; empty without a record."""
+        return "" if self.record is None else self.record.values.get("jobid", "")
+
+    @property
+    def may_be_requeued(self) -> bool:
+        """Whether Slurm may stop it and queue it again: batch jobs, unless their users forbid it."""
+        values = {} if self.record is None else self.record.values
+        return all(values.get(key, "").strip().lower() in ("1", "true") for key in ("requeue", "batchflag"))
+
+    def requested(self) -> Request:
+        """Return what it asked for; raise `BadFileError` if that cannot be read."""
+        if self.record is None:
+            return Request.whole_nodes(max(1, len(self.nodes)))
+        return job_request(self.record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +186,15 @@ def job_state(words: Sequence[str]) -> str:
 def _running(line: ConfLine, state: str) -> RunningJob:
     # A list of nodes that cannot be read gives none. A node is completing as a whole.
     try:
-        nodes = expand_hostlist(_given(line, "nodelist"))
+        nodes = tuple(expand_hostlist(_given(line, "nodelist")))
     except HostlistError:
-        nodes = []
+        nodes = ()
     told = _given(line, "alloctres") or _given(line, "tres")
     try:
         cpus = int(amount_of(told, "cpu"))
         if len(nodes) != 1 or not cpus or state == "COMPLETING":
-            return RunningJob(tuple(nodes))
-        return RunningJob(tuple(nodes), cpus, round(memory_mib(told)[0]), demands_of(told).gpus)
+            return RunningJob(nodes, record=line)
+        return RunningJob(nodes, cpus, round(memory_mib(told)[0]), demands_of(told).gpus, line)
     except ValueError as error:
         raise line.error(f"TRES {error}") from None
 

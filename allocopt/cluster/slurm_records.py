@@ -235,7 +235,9 @@ _JOB_JSON = {
     "time_limit": "timelimit",
     "priority": "priority",
     "hold": "hold",
-    "account accrue_time admin_comment allocating_node association_id batch_features batch_flag batch_host flags"
+    "requeue": "requeue",
+    "batch_flag": "batchflag",
+    "account accrue_time admin_comment allocating_node association_id batch_features batch_host flags"
     " burst_buffer_state cluster cluster_features command comment container container_id container_type"
     " cores_per_socket billable_tres billable_tres/* cpu_frequency_minimum cpu_frequency_maximum"
     " cpu_frequency_governor cron deadline delay_boot derived_exit_code derived_exit_code/* eligible_time end_time"
@@ -244,7 +246,7 @@ _JOB_JSON = {
     " group_name het_job_id_set job_resources job_resources/* job_resrcs/* job_size_str last_sched_evaluation"
     " licenses_allocated mail_type mail_user max_cpus mcs_label memory_update_delay memory_update_margin name"
     " nice tasks_per_core tasks_per_board cpus preempt_time preemptable_time pre_sus_time"
-    " priority_by_partition profile qos reboot requeue resize_time restart_cnt scheduled_nodes selinux_context step_id"
+    " priority_by_partition profile qos reboot resize_time restart_cnt scheduled_nodes selinux_context step_id"
     " step_id/* sockets_per_board start_time state_description standard_input standard_output standard_error"
     " stdin_expanded stdout_expanded stderr_expanded submit_time submit_line suspend_time system_comment"
     " time_minimum threads_per_core tres_bind tres_freq user_id user_name maximum_switch_wait_time"

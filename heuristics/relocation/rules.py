@@ -19,9 +19,9 @@ from allocopt.problems.placement.problem import NodeTasks, check_places
 from allocopt.problems.relocation.order import ordered
 from allocopt.problems.relocation.problem import (
     Occupancy,
+    PlacedJob,
     Places,
     RelocationProblem,
-    RunningJob,
     WaitingGang,
     sorted_places,
 )
@@ -42,12 +42,12 @@ class Attempt:
         self.staying = {job.id: job for job in problem.running}
         self.started: dict[str, Places] = {}
 
-    def leave(self, job: RunningJob) -> None:
+    def leave(self, job: PlacedJob) -> None:
         """Take a job off its nodes."""
         self.room.leave(job.request, job.places)
         del self.staying[job.id]
 
-    def give_back(self, job: RunningJob) -> None:
+    def give_back(self, job: PlacedJob) -> None:
         """Let a job that has left go on where it was."""
         self.room.enter(job.id, job.request, job.places)
         self.staying[job.id] = job
@@ -111,20 +111,20 @@ class _VictimRule(RelocationSolver):
         return StopReason.COMPLETED
 
 
-def leaving_cost(job: RunningJob) -> float:
+def leaving_cost(job: PlacedJob) -> float:
     """Return the least cost of a job's leaving its nodes; infinity if it may not."""
     costs = (job.stop_cost, job.move_cost)
     return min((cost for cost in costs if cost is not None), default=float("inf"))
 
 
 def free_one_after_the_other(
-    attempt: Attempt, request: ClusterRequest, victims: Sequence[RunningJob], among: BoolArray
-) -> tuple[Places, list[RunningJob]] | None:
+    attempt: Attempt, request: ClusterRequest, victims: Sequence[PlacedJob], among: BoolArray
+) -> tuple[Places, list[PlacedJob]] | None:
     """Let the first of some jobs leave until another one fits, then give back; return its nodes and who has left.
 
     None, and nothing is done, if it does not fit when all have left.
     """
-    left: list[RunningJob] = []
+    left: list[PlacedJob] = []
     places = attempt.places(request, among)
     # Who fits beside some jobs fits beside fewer: how many have to leave is found by bisection.
     least, most = 0, len(victims)
@@ -153,14 +153,14 @@ def free_one_after_the_other(
     return None if places is None else (places, left)
 
 
-def _bring_to(attempt: Attempt, victims: Sequence[RunningJob], here: int, there: int) -> None:
+def _bring_to(attempt: Attempt, victims: Sequence[PlacedJob], here: int, there: int) -> None:
     for job in victims[here:there]:
         attempt.leave(job)
     for job in victims[there:here]:
         attempt.give_back(job)
 
 
-def _pays(gang: WaitingGang, left: Sequence[RunningJob]) -> bool:
+def _pays(gang: WaitingGang, left: Sequence[PlacedJob]) -> bool:
     return gang.wait_cost is None or sum(map(leaving_cost, left)) <= gang.wait_cost
 
 
@@ -199,7 +199,7 @@ class BestRack(_VictimRule):
     def make_room(self, attempt: Attempt, gang: WaitingGang, run: Run) -> float | None:
         parts = list(_parts(gang.request))
         found: list[NodeTasks] = []
-        left: list[RunningJob] = []
+        left: list[PlacedJob] = []
         is_left = np.ones(attempt.problem.size, dtype=np.bool_)
         for request, level in parts:
             best = self._cheapest(attempt, request, level, is_left, run)
@@ -221,15 +221,15 @@ class BestRack(_VictimRule):
 
     def _cheapest(
         self, attempt: Attempt, request: ClusterRequest, level: int, is_left: BoolArray, run: Run
-    ) -> tuple[Places, list[RunningJob]] | None:
+    ) -> tuple[Places, list[PlacedJob]] | None:
         """Return nodes and victims of the cheapest group, all of whom still run."""
         group = attempt.groups[level] if level >= 0 else np.zeros(attempt.problem.size, dtype=np.int64)
-        in_group: dict[int, list[RunningJob]] = {}
+        in_group: dict[int, list[PlacedJob]] = {}
         for job in attempt.staying.values():
             if job.may_leave:
                 for one in set(group[[node for node, _ in job.places]].tolist()):
                     in_group.setdefault(one, []).append(job)
-        best: tuple[Places, list[RunningJob]] | None = None
+        best: tuple[Places, list[PlacedJob]] | None = None
         least = float("inf")
         for one in np.unique(group).tolist():
             if run.clock.expired():

@@ -5,7 +5,7 @@ import math
 import pytest
 from support.relocations import best_relocation, on, problem_of, random_problem, request
 
-from allocopt.problems.relocation.problem import RunningJob, WaitingGang, verify_relocation
+from allocopt.problems.relocation.problem import PlacedJob, WaitingGang, verify_relocation
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.result import Status
@@ -32,7 +32,7 @@ def test_random_problems_are_solved_as_by_looking_at_every_way(solver: str) -> N
 
 
 def test_nodes_that_hold_the_same_jobs_are_counted_together() -> None:
-    jobs = [RunningJob("a", request(8, 3), on(0, 1, 2), 1.0), RunningJob("b", request(8, 1), on(4), 1.0)]
+    jobs = [PlacedJob("a", request(8, 3), on(0, 1, 2), 1.0), PlacedJob("b", request(8, 1), on(4), 1.0)]
     problem = problem_of(4, 8, jobs, [WaitingGang("g", request(8, 4, within=True))])
     found = Cells.of(problem)
     assert [nodes.tolist() for nodes in found.nodes] == [[0, 1, 2], [3], [4], [5, 6, 7]]
@@ -45,6 +45,6 @@ def test_nodes_are_told_apart_where_jobs_may_share_one() -> None:
 
 
 def test_a_job_that_must_leave_and_must_not_is_said_to_be_infeasible_without_a_search() -> None:
-    stuck = RunningJob("a", request(4, 1), on(0))
+    stuck = PlacedJob("a", request(4, 1), on(0))
     problem = problem_of(2, 4, [stuck], [], emptied=[0])
     assert get_solver("highs", None, "relocation").solve(problem, Budget(10.0), 0).status is Status.INFEASIBLE

@@ -6,9 +6,9 @@ import pytest
 from support.relocations import best_relocation, on, problem_of, random_problem, request
 
 from allocopt.problems.relocation.problem import (
+    PlacedJob,
     Relocation,
     RelocationProblem,
-    RunningJob,
     WaitingGang,
     verify_relocation,
 )
@@ -45,16 +45,16 @@ def test_on_random_problems_what_a_rule_does_is_valid_and_never_better_than_the_
 
 @pytest.mark.parametrize("rule", RULES)
 def test_nobody_is_stopped_where_a_gang_fits_as_it_is(rule: str) -> None:
-    running = [RunningJob("a", request(SIZE, 1), on(0), 1.0)]
+    running = [PlacedJob("a", request(SIZE, 1), on(0), 1.0)]
     assert stopped(rule, problem_of(4, SIZE, running, [WaitingGang("g", request(SIZE, 4, within=True))])) == []
 
 
 def test_the_cheapest_jobs_of_the_cluster_are_given_back_where_they_did_not_help() -> None:
     # The cheapest job is in the other rack: it is stopped first, and goes on.
     running = [
-        RunningJob("cheap", request(SIZE, 1), on(7), 1.0),
-        RunningJob("fixed", request(SIZE, 1), on(6)),
-        RunningJob("near", request(SIZE, 2), on(0, 1), 5.0),
+        PlacedJob("cheap", request(SIZE, 1), on(7), 1.0),
+        PlacedJob("fixed", request(SIZE, 1), on(6)),
+        PlacedJob("near", request(SIZE, 2), on(0, 1), 5.0),
     ]
     problem = problem_of(4, SIZE, running, [WaitingGang("g", request(SIZE, 4, within=True))])
     assert stopped("cheapest-first", problem) == ["near"]
@@ -62,8 +62,8 @@ def test_the_cheapest_jobs_of_the_cluster_are_given_back_where_they_did_not_help
 
 def test_one_dear_job_is_worth_less_than_many_cheap_ones_to_the_best_rack_alone() -> None:
     # In the first rack four jobs of cost 1, in the second one of cost 3.
-    running = [RunningJob(f"cheap{node}", request(SIZE, 1), on(node), 1.0) for node in range(4)]
-    running.append(RunningJob("dear", request(SIZE, 4), on(4, 5, 6, 7), 3.0))
+    running = [PlacedJob(f"cheap{node}", request(SIZE, 1), on(node), 1.0) for node in range(4)]
+    running.append(PlacedJob("dear", request(SIZE, 4), on(4, 5, 6, 7), 3.0))
     problem = problem_of(4, SIZE, running, [WaitingGang("g", request(SIZE, 4, within=True))])
     assert stopped("best-rack", problem) == ["dear"]
     assert stopped("cheapest-first", problem) == [f"cheap{node}" for node in range(4)]
@@ -72,7 +72,7 @@ def test_one_dear_job_is_worth_less_than_many_cheap_ones_to_the_best_rack_alone(
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_gang_that_costs_less_waiting_stops_nobody(rule: str) -> None:
-    running = [RunningJob(f"r{node}", request(SIZE, 1), on(node), 1.0) for node in (0, 4)]
+    running = [PlacedJob(f"r{node}", request(SIZE, 1), on(node), 1.0) for node in (0, 4)]
     problem = problem_of(4, SIZE, running, [WaitingGang("g", request(SIZE, 4, within=True), 0.5)])
     assert stopped(rule, problem) == []
 
@@ -80,8 +80,8 @@ def test_a_gang_that_costs_less_waiting_stops_nobody(rule: str) -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_who_has_to_leave_moves_where_there_is_room_and_is_cheaper(rule: str) -> None:
     running = [
-        RunningJob("a", request(SIZE, 2), on(0, 1), 5.0, 1.0),
-        RunningJob("b", request(SIZE, 1), on(2), 1.0, 5.0),
+        PlacedJob("a", request(SIZE, 2), on(0, 1), 5.0, 1.0),
+        PlacedJob("b", request(SIZE, 1), on(2), 1.0, 5.0),
     ]
     problem = problem_of(4, SIZE, running, [], emptied=[0, 2])
     found = answer(rule, problem)

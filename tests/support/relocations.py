@@ -7,7 +7,7 @@ import numpy as np
 
 from allocopt.cluster.request import ClusterRequest
 from allocopt.cluster.topology import FatTree, Tree
-from allocopt.problems.relocation.problem import Places, RelocationProblem, RunningJob, WaitingGang
+from allocopt.problems.relocation.problem import PlacedJob, Places, RelocationProblem, WaitingGang
 
 Held = tuple[tuple[int, int], ...] | None
 """Nodes and tasks of a job, or None if it has none."""
@@ -40,7 +40,7 @@ def racks(size: int, rack: int) -> Tree:
 def problem_of(
     rack: int,
     size: int,
-    running: Sequence[RunningJob],
+    running: Sequence[PlacedJob],
     waiting: Sequence[WaitingGang],
     emptied: Sequence[int] = (),
     units: int = 2,
@@ -77,7 +77,7 @@ def random_problem(seed: int) -> RelocationProblem:
     def cost() -> float | None:
         return None if rng.random() < 0.3 else float(rng.integers(0, 6))
 
-    running: list[RunningJob] = []
+    running: list[PlacedJob] = []
     for _ in range(int(rng.integers(1, 5))):
         asked = drawn(2)
         there = np.flatnonzero((free >= asked.per_node[0]) & ~is_alone & ((free == units) | (not asked.is_exclusive)))
@@ -88,7 +88,7 @@ def random_problem(seed: int) -> RelocationProblem:
         free[nodes] -= asked.per_node[0]
         is_alone[nodes] = asked.is_exclusive
         node_cost = float(rng.integers(0, 3))
-        running.append(RunningJob(f"r{len(running)}", asked, on(*nodes.tolist()), cost(), cost(), node_cost))
+        running.append(PlacedJob(f"r{len(running)}", asked, on(*nodes.tolist()), cost(), cost(), node_cost))
     waiting = [WaitingGang(f"g{number}", drawn(3), cost()) for number in range(int(rng.integers(1, 3)))]
     emptied = rng.choice(size, size=int(rng.choice([0, 0, 1, 2])), replace=False)
     return problem_of(rack, size, running, waiting, emptied.tolist(), units, f"random-{seed}")
@@ -128,7 +128,7 @@ def best_relocation(problem: RelocationProblem) -> float:
     return best
 
 
-def _choices(problem: RelocationProblem, job: RunningJob | WaitingGang) -> Iterator[tuple[Held, float]]:
+def _choices(problem: RelocationProblem, job: PlacedJob | WaitingGang) -> Iterator[tuple[Held, float]]:
     """Yield every end that a job may come to, and its cost, whatever others do."""
     if isinstance(job, WaitingGang):
         if job.wait_cost is not None:

@@ -20,10 +20,10 @@ from allocopt.problems.placement.request_files import (
 from allocopt.problems.relocation.problem import (
     LARGEST_COST,
     Action,
+    PlacedJob,
     Places,
     Relocation,
     RelocationProblem,
-    RunningJob,
     Step,
     WaitingGang,
 )
@@ -33,7 +33,7 @@ _Cost = Annotated[float | None, Field(ge=0, le=LARGEST_COST)]
 _PlacesModel = dict[Text, Positive]  # tasks by the number of their node
 
 
-class RunningJobModel(RequestModel):
+class PlacedJobModel(RequestModel):
     """A running job, where it is, and what it costs to stop or to move it."""
 
     places: Annotated[_PlacesModel, Field(min_length=1, description="Its tasks now, by node.")]
@@ -68,7 +68,7 @@ class RelocationInstanceModel(InstanceModel):
     ]
     emptied: Annotated[list[Node], Field(default_factory=list, description="Nodes that have to be empty at the end.")]
     node_sets: Annotated[dict[Text, list[Node]], Field(default_factory=dict, description="Nodes by name of a set.")]
-    running: Annotated[list[RunningJobModel], Field(default_factory=list, description="The running jobs.")]
+    running: Annotated[list[PlacedJobModel], Field(default_factory=list, description="The running jobs.")]
     waiting: Annotated[list[WaitingGangModel], Field(default_factory=list, description="The waiting gangs.")]
 
 
@@ -106,7 +106,7 @@ class RelocationCodec(Codec[RelocationProblem, Relocation]):
         running_requests = requests_of("running", model.running, sets, resources, topology)
         waiting_requests = requests_of("waiting", model.waiting, sets, resources, topology)
         running = [
-            RunningJob(
+            PlacedJob(
                 id=one.id,
                 request=request,
                 places=_places_of(f"running[{index}].places", one.places, topology.size),

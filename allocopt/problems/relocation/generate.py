@@ -11,7 +11,7 @@ from allocopt.cluster.options import FatTreeOptions
 from allocopt.cluster.request import ClusterRequest
 from allocopt.errors import UsageError
 from allocopt.problems.placement.problem import NodeTasks
-from allocopt.problems.relocation.problem import RelocationProblem, RunningJob, WaitingGang
+from allocopt.problems.relocation.problem import PlacedJob, RelocationProblem, WaitingGang
 
 DEFAULT_TREE = FatTreeOptions(pods=6, leaves_per_pod=6, nodes_per_leaf=16)
 SIZES = {1: 0.3, 2: 0.25, 3: 0.1, 4: 0.15, 6: 0.05, 8: 0.1, 16: 0.05}  # nodes of running jobs, and their shares
@@ -47,14 +47,14 @@ def synthetic_relocation(
     capacity = np.tile([CORES_PER_NODE * THOUSANDTHS, GPUS_PER_NODE * THOUSANDTHS], (nodes, 1))
     everywhere = np.ones((1, nodes), dtype=np.bool_)
     is_free = np.ones(nodes, dtype=np.bool_)
-    running: list[RunningJob] = []
+    running: list[PlacedJob] = []
 
     def add(request: ClusterRequest, places: list[NodeTasks], n_nodes: float) -> None:
         cost = n_nodes * (float(rng.integers(1, 25)) if costs == "work" else 1.0)
         may_stop = rng.random() >= fixed
         may_move = may_stop and rng.random() < movable
         running.append(
-            RunningJob(
+            PlacedJob(
                 id=f"r{len(running) + 1}",
                 request=request,
                 places=tuple(places),

@@ -14,10 +14,10 @@ from heapq import heappop, heappush
 from allocopt.problems.relocation.problem import (
     Action,
     Occupancy,
+    PlacedJob,
     Places,
     Relocation,
     RelocationProblem,
-    RunningJob,
     Step,
 )
 
@@ -56,7 +56,7 @@ class _Moves:
         self._room = Occupancy.at_first(problem)
         for job in target.stopped(problem):
             self._room.leave(job.request, job.places)
-        self._jobs: dict[str, RunningJob] = {job.id: job for job in target.moved(problem)}
+        self._jobs: dict[str, PlacedJob] = {job.id: job for job in target.moved(problem)}
         pairs = zip(problem.running, target.running, strict=True)
         self._to = {job.id: at for job, at in pairs if job.id in self._jobs and at is not None}
 

@@ -50,7 +50,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RunningJob:
+class PlacedJob:
     """A job that runs, and what it costs to stop or to move it.
 
     Parameters
@@ -117,11 +117,11 @@ class Relocation:
         object.__setattr__(self, "waiting", tuple(map(sorted_places, self.waiting)))
         object.__setattr__(self, "steps", tuple(Step(Action(action), str(job)) for action, job in self.steps))
 
-    def stopped(self, problem: "RelocationProblem") -> list[RunningJob]:
+    def stopped(self, problem: "RelocationProblem") -> list[PlacedJob]:
         """Return the jobs that are stopped."""
         return [job for job, places in zip(problem.running, self.running, strict=True) if places is None]
 
-    def moved(self, problem: "RelocationProblem") -> list[RunningJob]:
+    def moved(self, problem: "RelocationProblem") -> list[PlacedJob]:
         """Return the jobs that move."""
         pairs = zip(problem.running, self.running, strict=True)
         return [job for job, places in pairs if places is not None and places != job.places]
@@ -156,7 +156,7 @@ class RelocationProblem:
     topology: Topology
     resources: tuple[str, ...]
     capacity: IntArray
-    running: tuple[RunningJob, ...]
+    running: tuple[PlacedJob, ...]
     waiting: tuple[WaitingGang, ...]
     emptied: BoolArray
     name: str = "unnamed"
@@ -320,7 +320,7 @@ def verify_relocation(problem: RelocationProblem, solution: Relocation) -> float
     return problem.objective(solution)
 
 
-def _check_running(problem: RelocationProblem, job: RunningJob, at: Places | None, groups: IntArray) -> None:
+def _check_running(problem: RelocationProblem, job: PlacedJob, at: Places | None, groups: IntArray) -> None:
     if at is None:
         if job.stop_cost is None:
             raise InvalidSolutionError(f"job {job.id!r} is stopped, which it must not be")

@@ -11,10 +11,10 @@ from allocopt.problems.kind import get_kind
 from allocopt.problems.relocation.order import ordered
 from allocopt.problems.relocation.problem import (
     Action,
+    PlacedJob,
     Places,
     Relocation,
     RelocationProblem,
-    RunningJob,
     Step,
     WaitingGang,
     verify_relocation,
@@ -23,8 +23,8 @@ from allocopt.problems.relocation.problem import (
 SIZE = 6
 
 
-def movable(name: str, *nodes: int) -> RunningJob:
-    return RunningJob(name, request(SIZE, len(nodes)), on(*nodes), 4.0, 1.0)
+def movable(name: str, *nodes: int) -> PlacedJob:
+    return PlacedJob(name, request(SIZE, len(nodes)), on(*nodes), 4.0, 1.0)
 
 
 def circle(*names: str) -> tuple[RelocationProblem, Relocation]:
@@ -103,7 +103,7 @@ def test_no_order_of_random_moves_parks_fewer_jobs() -> None:
         units = int(rng.integers(1, 3))
         before, after = (shuffled(rng, size, units) for _ in range(2))
         jobs = [
-            RunningJob(str(number), request(size, 1, units=asked), on(node), 1.0, 1.0)
+            PlacedJob(str(number), request(size, 1, units=asked), on(node), 1.0, 1.0)
             for number, (asked, node) in enumerate(before)
         ]
         targets: list[Places | None] = []
@@ -152,7 +152,7 @@ def test_steps_are_carried_out_one_by_one_when_a_solution_is_verified() -> None:
 
 def test_a_broken_rule_is_named_with_its_job_and_node() -> None:
     gang = WaitingGang("g", request(SIZE, 2, within=True))
-    fixed = RunningJob("f", request(SIZE, 1), on(5))
+    fixed = PlacedJob("f", request(SIZE, 1), on(5))
     problem = problem_of(3, SIZE, [movable("a", 0), fixed], [gang], emptied=[4])
 
     def fault(running: list[Places | None], waiting: Places) -> str:
