@@ -19,8 +19,9 @@ def job(number: int, nodes: str, count: int, requeue: int = 1, state: str = "RUN
     where = f"NodeList={nodes}" if nodes else "NodeList="
     reason = "None" if state == "RUNNING" else "Resources"
     return (
-        f"JobId={number} JobName=j UserId=u(1) Priority=10 JobState={state} Reason={reason} Requeue={requeue} BatchFlag=1"
-        f" Partition=main {where} NumNodes={count} NumCPUs={8 * count} NumTasks={count} CPUs/Task=1 OverSubscribe=NO\n\n"
+        f"JobId={number} JobName=j UserId=u(1) Priority=10 JobState={state} Reason={reason} Requeue={requeue}"
+        f" BatchFlag=1 Partition=main {where} NumNodes={count} NumCPUs={8 * count} NumTasks={count} CPUs/Task=1"
+        " OverSubscribe=NO\n\n"
     )
 
 
