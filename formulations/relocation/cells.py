@@ -55,43 +55,39 @@ class Cells:
         """Return the cells of a problem."""
         free = problem.capacity.copy()
         is_taken, is_alone = (np.zeros(problem.size, dtype=np.bool_) for _ in range(2))
-        # Of jobs that may leave: the first one of each node, its tasks there, and how many there are.
-        resident = np.full((3, problem.size), -1, dtype=np.int64)
-        resident[2] = 0
-        on_node: dict[int, list[int]] = {}
-        for number, job in enumerate(problem.running):
-            nodes, tasks = np.array(job.places, dtype=np.int64).T
-            if job.may_leave:
-                resident[0, nodes], resident[1, nodes] = number, tasks
-                resident[2, nodes] += 1
-                for node in nodes.tolist():
-                    on_node.setdefault(node, []).append(number)
-            else:
-                free[nodes] -= job.request.per_node + tasks[:, None] * job.request.per_task
-                is_taken[nodes] = True
-                is_alone[nodes] |= job.request.is_exclusive
+        jobs, nodes, _ = problem.pieces
+        may_leave = np.array([job.may_leave for job in problem.running], dtype=np.bool_)[jobs]
+        np.subtract.at(free, nodes[~may_leave], problem.taken[~may_leave])
+        is_taken[nodes[~may_leave]] = True
+        is_alone[nodes[~may_leave & problem.is_exclusive[jobs]]] = True
+        # Of jobs that may leave: one of each node, its tasks there, and how many there are.
+        jobs, nodes, tasks = problem.pieces[:, may_leave]
+        resident = np.full((2, problem.size), -1, dtype=np.int64)
+        resident[0, nodes], resident[1, nodes] = jobs, tasks
+        n_residents = np.bincount(nodes, minlength=problem.size)
         placed = placeable(problem)
-        is_single = bool((resident[2] > 1).any()) or not _fill_nodes(placed, problem.capacity)
+        is_single = bool((n_residents > 1).any()) or not _fill_nodes(placed, problem.capacity)
         if is_single:
             of_node = np.arange(problem.size)
         else:
             groups = problem.groups
             leaf = groups[0] if len(groups) else np.zeros(problem.size, dtype=np.int64)
             flags = np.stack((problem.emptied, is_taken, is_alone)).astype(np.int64)
-            columns = np.vstack((leaf, flags, resident[:2], free.T, _mask_numbers(placed, problem.size)))
+            columns = np.vstack((leaf, flags, resident, free.T, _mask_numbers(placed, problem.size)))
             _, first, inverse = np.unique(columns.T, axis=0, return_index=True, return_inverse=True)
             rank = np.empty(len(first), dtype=np.int64)
             rank[np.argsort(first, kind="stable")] = np.arange(len(first))
             of_node = rank[inverse.reshape(-1)]
         by_cell = np.split(np.argsort(of_node, kind="stable"), np.cumsum(np.bincount(of_node))[:-1])
         first = np.array([nodes[0] for nodes in by_cell], dtype=np.int64)
+        on_node = np.split(jobs[np.argsort(nodes, kind="stable")], np.cumsum(n_residents)[:-1])
         return cls(
             nodes=tuple(by_cell),
             first=first,
             free=free[first],
             is_taken=is_taken[first],
             is_closed=(problem.emptied | is_alone)[first],
-            residents=tuple(tuple(on_node.get(node, ())) for node in first.tolist()),
+            residents=tuple(tuple(on_node[node].tolist()) for node in first.tolist()),
             is_single=is_single,
         )
 

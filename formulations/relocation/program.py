@@ -65,26 +65,25 @@ class RelocationModel(Formulation):
         self._cells = Cells.of(problem)
         self._groups = problem.groups[:, self._cells.first]  # of the cells, by level
         self._rows, self._names, self._costs, self._n_columns = Rows(), list[Names](), list[FloatArray](), 0
-        self._stops, self._moves = dict[int, IntArray](), dict[int, IntArray]()
-        for number, job in enumerate(problem.running):
-            if job.stop_cost is not None:
-                self._stops[number] = self._new(("s", np.array([number])), [job.stop_cost])
-            if job.move_cost is not None:
-                cost = job.move_cost + job.node_cost * len(job.places)
-                self._moves[number] = self._new(("z", np.array([number])), [cost])
+        running = problem.running
+        stops = [number for number, job in enumerate(running) if job.stop_cost is not None]
+        moves = [number for number, job in enumerate(running) if job.move_cost is not None]
+        stop_costs = [running[number].stop_cost or 0.0 for number in stops]
+        move_costs = [(running[at].move_cost or 0.0) + running[at].node_cost * len(running[at].places) for at in moves]
+        # The column that says that a running job stops, and that it moves, by its number.
+        self._stops = dict(zip(stops, self._new(("s", np.array(stops)), stop_costs).tolist(), strict=True))
+        self._moves = dict(zip(moves, self._new(("z", np.array(moves)), move_costs).tolist(), strict=True))
         self.is_hopeless = not self._let_leave()
-        self._placed = [
-            self._new_places(problem.running[number].request, number, self._moves[number]) for number in self._moves
-        ]
+        self._placed = [self._new_places(running[at].request, at, np.array([z])) for at, z in self._moves.items()]
         for number, gang in enumerate(problem.waiting):
-            is_new = self._new(("z", np.array([len(problem.running) + number])), [-(gang.wait_cost or 0.0)])
+            is_new = self._new(("z", np.array([len(running) + number])), [-(gang.wait_cost or 0.0)])
             if gang.wait_cost is None:
                 self._rows.at_most(1, (is_new, 1), lower=1)
             self._placed.append(self._new_places(gang.request, None, is_new))
         self._share_cells()
 
     def is_empty(self) -> bool:
-        return not self._costs
+        return not self._n_columns
 
     def program(self) -> BinaryProgram:
         return self._rows.program(np.concatenate(self._costs), self._names)
@@ -99,7 +98,7 @@ class RelocationModel(Formulation):
         problem, cells = self._problem, self._cells
         running: list[Places | None] = [job.places for job in problem.running]
         for number, column in self._stops.items():
-            if is_one[column[0]]:
+            if is_one[column]:
                 running[number] = None
         waiting: list[Places] = []
         left = [nodes.tolist() for nodes in cells.nodes]
@@ -131,19 +130,18 @@ class RelocationModel(Formulation):
 
     def _let_leave(self) -> bool:
         """Let jobs leave once at most, and from nodes that have to be empty; return whether all such jobs may."""
-        for number, job in enumerate(self._problem.running):
-            must = bool(self._problem.emptied[[node for node, _ in job.places]].any())
+        must_leave = self._problem.leaving
+        for number in sorted(must_leave | (self._stops.keys() & self._moves.keys())):
             leaving = self._leaving(number)
-            if must and not len(leaving):
+            if not len(leaving):
                 return False
-            if must or len(leaving) > 1:
-                self._rows.at_most(1, (leaving, 1), lower=float(must))
+            self._rows.at_most(1, (leaving, 1), lower=float(number in must_leave))
         return True
 
     def _leaving(self, job: int) -> IntArray:
         """Return the columns whose sum says whether a running job leaves its nodes."""
         found = [columns[job] for columns in (self._stops, self._moves) if job in columns]
-        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        return np.array(found, dtype=np.int64)
 
     def _new_places(self, asked: ClusterRequest, running: int | None, is_new: IntArray) -> _Placed:
         """Add the columns and rows of a job that may get new nodes."""

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from allocopt.arrays import BoolArray, IntArray
+from allocopt.arrays import IntArray
 from allocopt.cluster.request import ClusterRequest
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.placement.problem import NodeTasks, check_places
 from allocopt.problems.relocation.problem import Occupancy, Places
 
 
-def fitted(request: ClusterRequest, room: Occupancy, is_open: BoolArray, groups: IntArray) -> Places | None:
+def fitted(request: ClusterRequest, room: Occupancy, nodes: IntArray, groups: IntArray) -> Places | None:
     """Return nodes for a job, or None if this rule finds none.
 
     Of the groups that the job must stay in, and of its sets of nodes, the one with the fewest nodes that have room is
@@ -19,51 +19,54 @@ def fitted(request: ClusterRequest, room: Occupancy, is_open: BoolArray, groups:
 
     Parameters
     ----------
-    is_open
-        Whether the job may have each node, shape ``(nodes,)``.
+    nodes
+        Nodes that the job may have, rising.
     groups
         Group of every node by level below the top, shape ``(L, nodes)``.
     """
-    tasks = request.room(room.free)
-    tasks[~is_open | room.alone] = 0
+    tasks = request.room(room.free[nodes])
+    tasks[room.alone[nodes]] = 0
     if request.is_exclusive:
-        tasks[room.users > 0] = 0
-    for nodes in _domains(request, tasks, groups):
-        places = _within(request, tasks, nodes, groups)
+        tasks[room.users[nodes] > 0] = 0
+    has_room = tasks > 0
+    nodes, tasks = nodes[has_room], tasks[has_room]
+    for part in _domains(request, nodes, groups):
+        places = _within(request, tasks[part], nodes[part], groups)
         if places is not None:
             return places
     return None
 
 
-def _domains(request: ClusterRequest, tasks: IntArray, groups: IntArray) -> Iterator[IntArray]:
-    """Yield the nodes with room of each set and group in which a job may stay, those with the fewest first."""
+def _domains(request: ClusterRequest, nodes: IntArray, groups: IntArray) -> Iterator[IntArray]:
+    """Yield the places in a list of nodes of each set and group in which a job may stay, the smallest first."""
     for mask in request.masks:
-        there = np.flatnonzero(mask & (tasks > 0))
+        there = np.flatnonzero(mask[nodes])
         if request.level < 0:
             yield there
             continue
-        group = groups[request.level, there]
+        group = groups[request.level, nodes[there]]
         order = np.argsort(group, kind="stable")
         parts = np.split(there[order], np.flatnonzero(np.diff(group[order])) + 1)
         yield from sorted((part for part in parts if len(part) >= request.least_nodes), key=len)
 
 
 def _within(request: ClusterRequest, tasks: IntArray, nodes: IntArray, groups: IntArray) -> Places | None:
-    """Return nodes for a job among some that have room, or None."""
+    """Return nodes for a job among some that have room for so many of its tasks each, or None."""
     levels = [level for level, segment in enumerate(request.segments) if segment]
     if levels:
-        nodes = _segments(request, nodes, groups[levels[0]], request.segments[levels[0]])
-    # The roomiest nodes first, so that as few as possible hold all tasks.
-    roomiest = nodes[np.argsort(-tasks[nodes], kind="stable")]
-    needed = int(np.searchsorted(np.cumsum(tasks[roomiest]), request.tasks)) + 1
+        order = _by_segments(groups[levels[0], nodes], request.segments[levels[0]])
+    else:
+        # The roomiest nodes first, so that as few as possible hold all tasks.
+        order = np.argsort(-tasks, kind="stable")
+    needed = int(np.searchsorted(np.cumsum(np.sort(tasks[order])[::-1]), request.tasks)) + 1
     part = request.part
     count = -(-max(needed, request.least_nodes) // part) * part
-    if count > min(request.most_nodes, len(nodes)):
+    if count > min(request.most_nodes, len(order)):
         return None
-    chosen = np.sort(nodes[:count] if levels else roomiest[:count])
+    chosen = np.sort(order[:count])
     left, places = request.tasks, []
-    for at, node in enumerate(chosen.tolist()):
-        given = min(int(tasks[node]), left - (count - 1 - at))
+    for at, (node, room) in enumerate(zip(nodes[chosen].tolist(), tasks[chosen].tolist(), strict=True)):
+        given = min(room, left - (count - 1 - at))
         places.append(NodeTasks(node, given))
         left -= given
     try:
@@ -73,9 +76,10 @@ def _within(request: ClusterRequest, tasks: IntArray, nodes: IntArray, groups: I
     return tuple(places)
 
 
-def _segments(request: ClusterRequest, nodes: IntArray, group: IntArray, segment: int) -> IntArray:
-    """Return nodes in whole segments of a level, those of the groups with the fewest nodes first."""
-    of_node = group[nodes]
-    sizes = np.bincount(of_node)
-    found = [nodes[of_node == one][: sizes[one] // segment * segment] for one in np.argsort(sizes, kind="stable")]
-    return np.concatenate(found) if found else nodes[:0]
+def _by_segments(group: IntArray, segment: int) -> IntArray:
+    """Return the places of nodes in whole segments of a level, those of the groups with the fewest nodes first."""
+    names, row_of = np.unique(group, return_inverse=True)
+    sizes = np.bincount(row_of, minlength=len(names))
+    smallest = np.argsort(sizes, kind="stable")
+    found = [np.flatnonzero(row_of == one)[: sizes[one] // segment * segment] for one in smallest]
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)

@@ -37,7 +37,7 @@ class Attempt:
     def __init__(self, problem: RelocationProblem) -> None:
         self.problem = problem
         self.groups = problem.groups
-        self.is_open = ~problem.emptied
+        self.open_nodes = np.flatnonzero(~problem.emptied)
         self.room = Occupancy.at_first(problem)
         self.staying = {job.id: job for job in problem.running}
         self.started: dict[str, Places] = {}
@@ -52,9 +52,9 @@ class Attempt:
         self.room.enter(job.id, job.request, job.places)
         self.staying[job.id] = job
 
-    def places(self, request: ClusterRequest, among: BoolArray) -> Places | None:
-        """Return nodes for a job among some nodes, or None."""
-        return fitted(request, self.room, self.is_open & among, self.groups)
+    def places(self, request: ClusterRequest, among: IntArray | None = None) -> Places | None:
+        """Return nodes for a job, among some or all that need not be emptied, or None."""
+        return fitted(request, self.room, self.open_nodes if among is None else among, self.groups)
 
     def start(self, gang: WaitingGang, places: Places) -> None:
         """Give nodes to a gang."""
@@ -67,11 +67,10 @@ class Attempt:
         None means that a job has left which must not be stopped, and finds no new nodes.
         """
         moved: dict[str, Places] = {}
-        everywhere = np.ones(self.problem.size, dtype=np.bool_)
         left = [job for job in self.problem.running if job.id not in self.staying]
         for job in sorted(left, key=lambda job: -len(job.places)):
             is_cheaper = job.stop_cost is None or (job.move_cost is not None and job.move_cost < job.stop_cost)
-            places = self.places(job.request, everywhere) if job.move_cost is not None and is_cheaper else None
+            places = self.places(job.request) if job.move_cost is not None and is_cheaper else None
             if places is not None:
                 self.room.enter(job.id, job.request, places)
                 moved[job.id] = places
@@ -95,11 +94,10 @@ class _VictimRule(RelocationSolver):
         if trivial is not None:
             run.offer(trivial)
         attempt = Attempt(problem)
-        for job in problem.running:
-            if problem.emptied[[node for node, _ in job.places]].any():
-                if not job.may_leave:
-                    return StopReason.COMPLETED
-                attempt.leave(job)
+        for job in (problem.running[number] for number in sorted(problem.leaving)):
+            if not job.may_leave:
+                return StopReason.COMPLETED
+            attempt.leave(job)
         for gang in problem.waiting:
             if run.clock.expired():
                 return StopReason.TIME_LIMIT
@@ -118,7 +116,7 @@ def leaving_cost(job: PlacedJob) -> float:
 
 
 def free_one_after_the_other(
-    attempt: Attempt, request: ClusterRequest, victims: Sequence[PlacedJob], among: BoolArray
+    attempt: Attempt, request: ClusterRequest, victims: Sequence[PlacedJob], among: IntArray | None = None
 ) -> tuple[Places, list[PlacedJob]] | None:
     """Let the first of some jobs leave until another one fits, then give back; return its nodes and who has left.
 
@@ -143,14 +141,21 @@ def free_one_after_the_other(
             least, most = (least, middle) if attempt.places(request, among) is not None else (middle + 1, most)
         _bring_to(attempt, victims, here, least)
         left = list(victims[:least])
+        places = attempt.places(request, among)
         for job in list(reversed(left)):
             attempt.give_back(job)
-            if attempt.places(request, among) is None:
+            # Who is on none of the nodes found is in nobody's way; else others may serve.
+            found = places if _are_apart(job.places, places or ()) else attempt.places(request, among)
+            if found is None:
                 attempt.leave(job)
             else:
+                places = found
                 left.remove(job)
-        places = attempt.places(request, among)
     return None if places is None else (places, left)
+
+
+def _are_apart(one: Places, other: Places) -> bool:
+    return {node for node, _ in one}.isdisjoint(node for node, _ in other)
 
 
 def _bring_to(attempt: Attempt, victims: Sequence[PlacedJob], here: int, there: int) -> None:
@@ -174,9 +179,8 @@ class CheapestFirst(_VictimRule):
     name: ClassVar[str] = "cheapest-first"
 
     def make_room(self, attempt: Attempt, gang: WaitingGang, run: Run) -> float | None:
-        everywhere = np.ones(attempt.problem.size, dtype=np.bool_)
         victims = sorted((job for job in attempt.staying.values() if job.may_leave), key=leaving_cost)
-        found = free_one_after_the_other(attempt, gang.request, victims, everywhere)
+        found = free_one_after_the_other(attempt, gang.request, victims)
         if found is None:
             return None
         places, left = found
@@ -231,11 +235,13 @@ class BestRack(_VictimRule):
                     in_group.setdefault(one, []).append(job)
         best: tuple[Places, list[PlacedJob]] | None = None
         least = float("inf")
-        for one in np.unique(group).tolist():
+        open_nodes = attempt.open_nodes[is_left[attempt.open_nodes]]
+        by_group = open_nodes[np.argsort(group[open_nodes], kind="stable")]
+        for nodes in np.split(by_group, np.flatnonzero(np.diff(group[by_group])) + 1) if len(by_group) else ():
             if run.clock.expired():
                 break
-            victims = sorted(in_group.get(one, ()), key=leaving_cost)
-            found = free_one_after_the_other(attempt, request, victims, is_left & (group == one))
+            victims = sorted(in_group.get(int(group[nodes[0]]), ()), key=leaving_cost)
+            found = free_one_after_the_other(attempt, request, victims, nodes)
             if found is None:
                 continue
             for job in found[1]:

@@ -31,13 +31,12 @@ class RelocationKind(ProblemKind[RelocationProblem, Relocation]):
 
     def trivial(self, problem: RelocationProblem) -> Relocation | None:
         """Return that all gangs wait, and jobs on nodes to be emptied stop; None where they must not."""
-        leaving = [bool(problem.emptied[[node for node, _ in job.places]].any()) for job in problem.running]
-        pairs = list(zip(problem.running, leaving, strict=True))
-        if any(leaves and job.stop_cost is None for job, leaves in pairs):
+        leaving = problem.leaving
+        if any(problem.running[number].stop_cost is None for number in leaving):
             return None
         if any(gang.wait_cost is None for gang in problem.waiting):
             return None
-        running = [None if leaves else job.places for job, leaves in pairs]
+        running = [None if number in leaving else job.places for number, job in enumerate(problem.running)]
         return ordered(problem, running, ((),) * len(problem.waiting)).relocation
 
     def stages(self, problem: RelocationProblem) -> Sequence[Stage]:

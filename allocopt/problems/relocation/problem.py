@@ -10,7 +10,7 @@ is *parked*, it leaves first and comes back when its new nodes are free.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, NamedTuple
 
@@ -160,6 +160,9 @@ class RelocationProblem:
     waiting: tuple[WaitingGang, ...]
     emptied: BoolArray
     name: str = "unnamed"
+    pieces: IntArray = field(
+        init=False, repr=False
+    )  # number of each running job, its node and its tasks there, ``(3, n)``
 
     kind: ClassVar[str] = "relocation"
     sense: ClassVar[Sense] = "min"
@@ -191,10 +194,9 @@ class RelocationProblem:
         for index, gang in enumerate(self.waiting):
             check_request(f"waiting[{index}]", gang.request, self.resources, self.topology.size, levels)
             check_range(f"waiting[{index}].wait_cost", gang.wait_cost, 0.0, LARGEST_COST)
-        try:
-            Occupancy.at_first(self)
-        except InvalidSolutionError as error:
-            raise InvalidProblemError("running", str(error)) from None
+        places = [(number, *piece) for number, job in enumerate(self.running) for piece in job.places]
+        object.__setattr__(self, "pieces", frozen_integers(np.array(places, dtype=np.int64).reshape(-1, 3).T))
+        _check_places_now(self)
 
     def _repr_html_(self) -> str:
         facts = (
@@ -214,6 +216,27 @@ class RelocationProblem:
     def groups(self) -> IntArray:
         """Group of every node by level below the top, shape ``(L, nodes)``."""
         return np.ascontiguousarray(self.topology.groups_of(np.arange(self.size)))
+
+    @property
+    def taken(self) -> IntArray:
+        """What each of `pieces` takes of its node, shape ``(n, resources)``."""
+        jobs, _, tasks = self.pieces
+        shape, requests = (len(self.running), len(self.resources)), [job.request for job in self.running]
+        per_node = np.array([one.per_node for one in requests], dtype=np.int64).reshape(shape)
+        per_task = np.array([one.per_task for one in requests], dtype=np.int64).reshape(shape)
+        taken: IntArray = per_node[jobs] + tasks[:, None] * per_task[jobs]
+        return taken
+
+    @property
+    def is_exclusive(self) -> BoolArray:
+        """Whether each running job has its nodes alone, shape ``(running,)``."""
+        return np.array([job.request.is_exclusive for job in self.running], dtype=np.bool_)
+
+    @property
+    def leaving(self) -> frozenset[int]:
+        """Numbers of the running jobs on nodes that have to be emptied."""
+        jobs, nodes, _ = self.pieces
+        return frozenset(np.unique(jobs[self.emptied[nodes]]).tolist())
 
     def costs(self, solution: Relocation) -> Iterator[tuple[str, float]]:
         """Yield the id of every job that costs something, and how much."""
@@ -248,9 +271,10 @@ class Occupancy:
     def at_first(cls, problem: RelocationProblem) -> "Occupancy":
         """Return the occupancy before the first step."""
         found = cls(problem)
-        for job in problem.running:
-            check_nodes(f"job {job.id!r}", job.places, problem.size)
-            found.enter(job.id, job.request, job.places)
+        jobs, nodes, _ = problem.pieces
+        np.subtract.at(found.free, nodes, problem.taken)
+        found.users += np.bincount(nodes, minlength=problem.size)
+        found.alone[nodes[problem.is_exclusive[jobs]]] = True
         return found
 
     def fits(self, request: ClusterRequest, places: Places) -> bool:
@@ -283,8 +307,36 @@ class Occupancy:
             self.alone[nodes] = sign > 0
 
 
+def _check_places_now(problem: RelocationProblem) -> None:
+    """Raise `InvalidProblemError` if running jobs break a rule where they are."""
+    if _is_possible(problem):
+        return
+    # One job after the other, to say who it is.
+    try:
+        room = Occupancy(problem)
+        for job in problem.running:
+            check_nodes(f"job {job.id!r}", job.places, problem.size)
+            room.enter(job.id, job.request, job.places)
+    except InvalidSolutionError as error:
+        raise InvalidProblemError("running", str(error)) from None
+
+
+def _is_possible(problem: RelocationProblem) -> bool:
+    """Whether the running jobs fit where they are."""
+    jobs, nodes, tasks = problem.pieces
+    if not len(nodes):
+        return True
+    if nodes.min() < 0 or nodes.max() >= problem.size or tasks.min() < 1:
+        return False
+    is_twice = len(np.unique(jobs * problem.size + nodes)) < len(nodes)
+    room = Occupancy.at_first(problem)
+    return not is_twice and bool((room.free >= 0).all() and not (room.alone & (room.users > 1)).any())
+
+
 def sorted_places(places: Sequence[tuple[int, int]]) -> Places:
     """Return nodes and tasks by node."""
+    if isinstance(places, tuple) and all(type(one) is NodeTasks for one in places) and list(places) == sorted(places):
+        return places
     return tuple(sorted(NodeTasks(int(node), int(tasks)) for node, tasks in places))
 
 
@@ -308,8 +360,13 @@ def verify_relocation(problem: RelocationProblem, solution: Relocation) -> float
         if len(jobs) != len(places):
             raise InvalidSolutionError(f"there are places for {len(places)} of {len(jobs)} {what}")
     groups = problem.groups
+    is_staying = np.array([job.places == at for job, at in zip(problem.running, solution.running, strict=True)])
     for job, at in zip(problem.running, solution.running, strict=True):
-        _check_running(problem, job, at, groups)
+        if at != job.places:
+            _check_change(problem, job, at, groups)
+    jobs, nodes, _ = problem.pieces
+    for piece in np.flatnonzero(problem.emptied[nodes] & is_staying[jobs] if len(jobs) else [])[:1].tolist():
+        _check_emptied(problem, problem.running[jobs[piece]].id, problem.running[jobs[piece]].places)
     for gang, at in zip(problem.waiting, solution.waiting, strict=True):
         if at:
             check_places(f"job {gang.id!r}", gang.request, at, groups)
@@ -320,15 +377,15 @@ def verify_relocation(problem: RelocationProblem, solution: Relocation) -> float
     return problem.objective(solution)
 
 
-def _check_running(problem: RelocationProblem, job: PlacedJob, at: Places | None, groups: IntArray) -> None:
+def _check_change(problem: RelocationProblem, job: PlacedJob, at: Places | None, groups: IntArray) -> None:
+    """Check that a running job may stop, or move to these nodes."""
     if at is None:
         if job.stop_cost is None:
             raise InvalidSolutionError(f"job {job.id!r} is stopped, which it must not be")
         return
-    if at != job.places:
-        if job.move_cost is None:
-            raise InvalidSolutionError(f"job {job.id!r} is moved, which it must not be")
-        check_places(f"job {job.id!r}", job.request, at, groups)
+    if job.move_cost is None:
+        raise InvalidSolutionError(f"job {job.id!r} is moved, which it must not be")
+    check_places(f"job {job.id!r}", job.request, at, groups)
     _check_emptied(problem, job.id, at)
 
 
