@@ -26,6 +26,7 @@ def synthetic_relocation(
     load: Annotated[float, typer.Option(min=0, max=1, help="Share of the nodes that jobs run on.")] = 0.95,
     fixed: Annotated[float, typer.Option(min=0, max=1, help="Share of the jobs that may not be touched.")] = 0.33,
     movable: Annotated[float, typer.Option(min=0, max=1, help="Share of the other jobs that may move.")] = 0.0,
+    compact: Annotated[bool, typer.Option("--compact", help="Jobs that fit a leaf move within one.")] = False,
     shared: Annotated[float, typer.Option(min=0, max=1, help="Share of the nodes whose GPUs jobs share.")] = 0.0,
     gangs: Annotated[int, typer.Option(min=0, max=1000, help="Number of waiting gangs.")] = 1,
     size: Annotated[int, typer.Option(min=1, max=100_000, help="Nodes of a gang, or of each of its segments.")] = 16,
@@ -48,6 +49,7 @@ def synthetic_relocation(
     everywhere = np.ones((1, nodes), dtype=np.bool_)
     is_free = np.ones(nodes, dtype=np.bool_)
     running: list[PlacedJob] = []
+    one_leaf = (1, *(0,) * (levels - 1))
 
     def add(request: ClusterRequest, places: list[NodeTasks], n_nodes: float) -> None:
         cost = n_nodes * (float(rng.integers(1, 25)) if costs == "work" else 1.0)
@@ -81,9 +83,10 @@ def synthetic_relocation(
         count = int(rng.choice(list(SIZES), p=list(SIZES.values())))
         chosen = _side_by_side(rng, is_free, count)
         is_free[chosen] = False
-        add(asks(len(chosen), GPUS_PER_NODE), [NodeTasks(node, 1) for node in chosen.tolist()], len(chosen))
+        limits = one_leaf if compact and len(chosen) <= tree.nodes_per_leaf else ()
+        add(asks(len(chosen), GPUS_PER_NODE, limits), [NodeTasks(node, 1) for node in chosen.tolist()], len(chosen))
     together = (size, *(0,) * (levels - 1)) if segments > 1 else ()
-    limits = (0,) * levels if segments > 1 else (1, *(0,) * (levels - 1))
+    limits = (0,) * levels if segments > 1 else one_leaf
     waiting = [
         WaitingGang(f"g{number}", asks(size * segments, GPUS_PER_NODE, limits, together), wait_cost)
         for number in range(1, gangs + 1)
