@@ -18,7 +18,7 @@ from papers.pages import page_parser, write_page
 INSTANCES = 20
 LIMIT_S = 60.0
 RULES = ("cheapest-first", "best-rack")
-EXACT = "highs"
+EXACT = "leave-first"
 
 
 def tree(nodes: int, rack: int) -> FatTreeOptions:

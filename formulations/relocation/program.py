@@ -21,16 +21,18 @@ Columns are binary: a count of at most u is the sum of columns of weights 1, 2, 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import gt
 
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.request import ClusterRequest
 from allocopt.problems.placement.problem import NodeTasks
+from allocopt.problems.relocation.fitting import fitted
 from allocopt.problems.relocation.order import ordered
-from allocopt.problems.relocation.problem import Places, Relocation, RelocationProblem
+from allocopt.problems.relocation.problem import Occupancy, Places, Relocation, RelocationProblem
 from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
-from formulations.relocation.cells import Cells, least_tasks
+from formulations.relocation.cells import Cells, least_tasks, placeable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,10 +60,16 @@ class _Placed:
 
 
 class RelocationModel(Formulation):
-    """The program of a relocation problem."""
+    """The program of a relocation problem.
 
-    def __init__(self, problem: RelocationProblem) -> None:
+    If it ``leaves_moves_open``, it is a relaxation: jobs that move leave, but get no nodes in the program. The nodes
+    that are free at the end, all together, hold all gangs. `decode` then looks for nodes of those that move, one after
+    the other, and stops those that find none and may stop.
+    """
+
+    def __init__(self, problem: RelocationProblem, leaves_moves_open: bool = False) -> None:
         self._problem = problem
+        self._leaves_moves_open = leaves_moves_open
         self._cells = Cells.of(problem)
         self._groups = problem.groups[:, self._cells.first]  # of the cells, by level
         self._rows, self._names, self._costs, self._n_columns = Rows(), list[Names](), list[FloatArray](), 0
@@ -69,18 +77,25 @@ class RelocationModel(Formulation):
         stops = [number for number, job in enumerate(running) if job.stop_cost is not None]
         moves = [number for number, job in enumerate(running) if job.move_cost is not None]
         stop_costs = [running[number].stop_cost or 0.0 for number in stops]
-        move_costs = [(running[at].move_cost or 0.0) + running[at].node_cost * len(running[at].places) for at in moves]
+        # Where its new nodes are left open, a job may keep all that need not be emptied.
+        given_up = np.bincount(
+            problem.pieces[0], problem.emptied[problem.pieces[1]] | (not leaves_moves_open), len(running)
+        )
+        move_costs = [(running[at].move_cost or 0.0) + running[at].node_cost * float(given_up[at]) for at in moves]
         # The column that says that a running job stops, and that it moves, by its number.
         self._stops = dict(zip(stops, self._new(("s", np.array(stops)), stop_costs).tolist(), strict=True))
         self._moves = dict(zip(moves, self._new(("z", np.array(moves)), move_costs).tolist(), strict=True))
         self.is_hopeless = not self._let_leave()
-        self._placed = [self._new_places(running[at].request, at, np.array([z])) for at, z in self._moves.items()]
+        placed = {} if leaves_moves_open else self._moves
+        self._placed = [self._new_places(running[at].request, at, np.array([z])) for at, z in placed.items()]
         for number, gang in enumerate(problem.waiting):
             is_new = self._new(("z", np.array([len(running) + number])), [-(gang.wait_cost or 0.0)])
             if gang.wait_cost is None:
                 self._rows.at_most(1, (is_new, 1), lower=1)
             self._placed.append(self._new_places(gang.request, None, is_new))
         self._share_cells()
+        if leaves_moves_open and problem.waiting:
+            self._hold_all()
 
     def is_empty(self) -> bool:
         return not self._n_columns
@@ -92,7 +107,7 @@ class RelocationModel(Formulation):
         # The program counts from the cost of letting all gangs wait that may.
         return max(0.0, bound + sum(gang.wait_cost or 0.0 for gang in self._problem.waiting))
 
-    def decode(self, chosen: IntArray) -> Relocation:
+    def decode(self, chosen: IntArray) -> Relocation | None:
         is_one = np.zeros(self._n_columns, dtype=np.bool_)
         is_one[chosen] = True
         problem, cells = self._problem, self._cells
@@ -115,7 +130,31 @@ class RelocationModel(Formulation):
                 waiting.append(tuple(places))
             elif is_one[one.is_new[0]]:
                 running[one.running] = tuple(places)
+        if self._leaves_moves_open:
+            moving = [at for at, column in self._moves.items() if is_one[column]]
+            if not self._find_nodes(moving, running, waiting):
+                return None
         return ordered(problem, running, waiting).relocation
+
+    def _find_nodes(self, moving: Sequence[int], running: list[Places | None], waiting: Sequence[Places]) -> bool:
+        """Give nodes to jobs that move, the largest first, or stop them; return whether each of them can have that."""
+        problem = self._problem
+        room = Occupancy.at_first(problem)
+        for number, job in enumerate(problem.running):
+            if number in moving or running[number] is None:
+                room.leave(job.request, job.places)
+        for gang, places in zip(problem.waiting, waiting, strict=True):
+            room.enter(gang.id, gang.request, places)
+        open_nodes, groups = np.flatnonzero(~problem.emptied), problem.groups
+        for number in sorted(moving, key=lambda number: -len(problem.running[number].places)):
+            job = problem.running[number]
+            found = fitted(job.request, room, open_nodes, groups)
+            if found is None and job.stop_cost is None:
+                return False
+            running[number] = found
+            if found is not None:
+                room.enter(job.id, job.request, found)
+        return True
 
     def encode(self, solution: Relocation) -> IntArray | None:
         # Back ends that search do without: the best answer known is kept anyway.
@@ -242,6 +281,35 @@ class RelocationModel(Formulation):
         entries = np.arange(len(placed.most))
         columns, values = np.append(placed.x, begins[row_of]), np.append(placed.weights, -placed.most)
         rows.add(np.append(placed.of, entries), columns, values, np.zeros(len(entries)))
+
+    def _hold_all(self) -> None:
+        """Let gangs and jobs that move want no more nodes than there are, beside jobs that stay.
+
+        Only where no two of their pieces fit on one node.
+        """
+        problem, cells = self._problem, self._cells
+        if cells.is_single:
+            return
+        pieces = {
+            (one.is_exclusive, *(one.per_node + least_tasks(one) * one.per_task).tolist()) for one in placeable(problem)
+        }
+        terms = [(one.x, one.weights) for one in self._placed]
+        moves = np.array(list(self._moves), dtype=np.int64)
+        least = np.array([problem.running[number].request.least_nodes for number in moves], dtype=np.int64)
+        terms.append((np.array(list(self._moves.values()), dtype=np.int64), least))
+        room = 0
+        for cell in np.flatnonzero(~cells.is_closed).tolist():
+            size = len(cells.nodes[cell])
+            for job, taken in self._taken(cell):
+                left = (cells.free[cell] - taken).tolist()
+                is_alone = problem.running[job].request.is_exclusive
+                if is_alone or all(alone or any(map(gt, amounts, left)) for alone, *amounts in pieces):
+                    # Nobody fits there before the job has left.
+                    terms.append((self._leaving(job), np.array(-size)))
+                    size = 0
+            room += size
+        if wanted := [term for term in terms if len(term[0])]:
+            self._rows.at_most(room, *wanted)
 
     def _share_cells(self) -> None:
         """Give no cell away more often than it has nodes, and not while somebody stays there."""

@@ -16,6 +16,7 @@ from allocopt.cluster.request import ClusterRequest
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.kind import get_kind
 from allocopt.problems.placement.problem import NodeTasks, check_places
+from allocopt.problems.relocation.fitting import fitted
 from allocopt.problems.relocation.order import ordered
 from allocopt.problems.relocation.problem import (
     Occupancy,
@@ -28,7 +29,6 @@ from allocopt.problems.relocation.problem import (
 from allocopt.relocation import RelocationSolver
 from allocopt.solving import Capabilities, Run, StopReason
 from allocopt.solving.budget import Budget
-from heuristics.relocation.fitting import fitted
 
 
 class Attempt:

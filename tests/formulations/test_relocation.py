@@ -48,3 +48,21 @@ def test_a_job_that_must_leave_and_must_not_is_said_to_be_infeasible_without_a_s
     stuck = PlacedJob("a", request(4, 1), on(0))
     problem = problem_of(2, 4, [stuck], [], emptied=[0])
     assert get_solver("highs", None, "relocation").solve(problem, Budget(10.0), 0).status is Status.INFEASIBLE
+
+
+def test_who_leaves_first_and_finds_nodes_later_is_within_the_bounds_of_looking_at_every_way() -> None:
+    met = answered = 0
+    for seed in range(300):
+        problem = random_problem(seed)
+        result = get_solver("leave-first", None, "relocation").solve(problem, Budget(60.0), 0)
+        best = best_relocation(problem)
+        if result.status is Status.INFEASIBLE:
+            assert math.isinf(best), seed
+            continue
+        assert result.bound is None or result.bound <= best + 1e-9, seed
+        if result.solution is not None:
+            answered += 1
+            assert verify_relocation(problem, result.solution) >= best - 1e-9, seed
+            met += result.status is Status.OPTIMAL
+    assert answered > 150
+    assert met > answered / 2

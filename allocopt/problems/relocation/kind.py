@@ -40,7 +40,8 @@ class RelocationKind(ProblemKind[RelocationProblem, Relocation]):
         return ordered(problem, running, ((),) * len(problem.waiting)).relocation
 
     def stages(self, problem: RelocationProblem) -> Sequence[Stage]:
-        return Stage(("cheapest-first",), share=0.2), Stage(("highs", "cp-sat", "scip"))
+        few = Stage(("cheapest-first",), share=0.2), Stage(("leave-first",), share=0.5)
+        return (*few, Stage(("highs", "cp-sat", "scip")))
 
     def remark(self, problem: RelocationProblem, solution: Relocation) -> str:
         stopped, moved = solution.stopped(problem), solution.moved(problem)
