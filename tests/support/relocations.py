@@ -7,7 +7,7 @@ import numpy as np
 
 from allocopt.cluster.request import ClusterRequest
 from allocopt.cluster.topology import FatTree, Tree
-from allocopt.problems.relocation.problem import PlacedJob, Places, RelocationProblem, WaitingGang
+from allocopt.problems.relocation.problem import PlacedJob, Places, Relocation, RelocationProblem, WaitingGang
 
 Held = tuple[tuple[int, int], ...] | None
 """Nodes and tasks of a job, or None if it has none."""
@@ -171,3 +171,52 @@ def _keeps_to_groups(problem: RelocationProblem, asked: ClusterRequest, nodes: S
         if segment and any(count % segment for count in counts):
             return False
     return True
+
+
+def broken_rule(problem: RelocationProblem, solution: Relocation) -> str | None:
+    """Carry a plan out by hand and return the first rule that is broken, at any moment; None if none is.
+
+    After every step everything is counted anew, from who is where.
+    """
+    requests = {job.id: job.request for job in problem.running} | {gang.id: gang.request for gang in problem.waiting}
+    where = {job.id: tuple(job.places) for job in problem.running}
+    ends = {job.id: at for job, at in zip(problem.running, solution.running, strict=True)}
+    ends |= {gang.id: at for gang, at in zip(problem.waiting, solution.waiting, strict=True) if at}
+    away: set[str] = set()
+    for action, job in solution.steps:
+        if action in ("stop", "park"):
+            if job not in where:
+                return f"{job} cannot leave, it is nowhere"
+            del where[job]
+            if action == "park":
+                away.add(job)
+        else:
+            if action == "move" and job not in where and job not in away:
+                return f"{job} cannot move, it does not run"
+            if action == "start" and job in where:
+                return f"{job} runs already"
+            away.discard(job)
+            where[job] = tuple(ends[job] or ())
+        if (crowded := _crowded_node(problem, requests, where)) is not None:
+            return f"{crowded} after {action} {job}"
+    if away:
+        return f"{sorted(away)} never come back"
+    if {job: tuple(at) for job, at in ends.items() if at} != where:
+        return "the end is not what was said"
+    late = (job for job, at in where.items() for node, _ in at if problem.emptied[node])
+    return next((f"{job} is on a node to be emptied" for job in late), None)
+
+
+def _crowded_node(
+    problem: RelocationProblem, requests: dict[str, ClusterRequest], where: dict[str, Places]
+) -> str | None:
+    """Return what is wrong on the first node that has too much on it; None if none has."""
+    for node in range(problem.size):
+        here = [(one, tasks) for one, places in where.items() for at, tasks in places if at == node]
+        for column, there in enumerate(problem.capacity[node].tolist()):
+            used = sum(int(requests[one].per_node[column] + n * requests[one].per_task[column]) for one, n in here)
+            if used > there:
+                return f"node {node} gives {used} of {there}"
+        if len(here) > 1 and any(requests[one].is_exclusive for one, _ in here):
+            return f"node {node} is shared"
+    return None

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.relocations import on, problem_of, random_problem, request
+from support.relocations import broken_rule, on, problem_of, random_problem, request
 
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.problems.kind import get_kind
@@ -124,10 +124,43 @@ def test_no_order_of_random_moves_parks_fewer_jobs() -> None:
     assert parked > 20
 
 
+def test_of_1000_random_plans_none_breaks_a_rule_at_any_moment() -> None:
+    moves = parked = 0
+    for seed in range(1000):
+        rng = np.random.default_rng(seed)
+        size, units = int(rng.integers(4, 10)), int(rng.integers(1, 4))
+        before, after = (shuffled(rng, size, units) for _ in range(2))
+        jobs = [
+            PlacedJob(str(number), request(size, 1, units=asked, alone=asked == units), on(node), 1.0, 1.0)
+            for number, (asked, node) in enumerate(before)
+        ]
+        free, is_alone = np.full(size, units), np.zeros(size, dtype=np.bool_)
+        targets: list[Places | None] = []
+        for number, job in enumerate(jobs):
+            asked, node = int(job.request.per_node[0]), after[number % len(after)][1]
+            there = [
+                one
+                for one in np.roll(np.arange(size), -node).tolist()
+                if free[one] >= asked and not is_alone[one] and (asked < units or free[one] == units)
+            ]
+            targets.append(on(there[0]) if there else None)
+            free[there[:1]] -= asked
+            is_alone[there[:1]] = asked == units
+        problem = problem_of(3, size, jobs, [WaitingGang("g", request(size, 1, 1), 1.0)], units=units)
+        (idle,) = np.nonzero((free > 0) & ~is_alone)
+        plan = ordered(problem, targets, [on(int(idle[0])) if len(idle) else ()]).relocation
+        verify_relocation(problem, plan)
+        assert broken_rule(problem, plan) is None, seed
+        moves += len(plan.moved(problem))
+        parked += len(plan.parked)
+    assert moves > 1000
+    assert parked > 50
+
+
 def shuffled(rng: np.random.Generator, size: int, units: int) -> list[tuple[int, int]]:
-    """Return units and node of up to five jobs that fit together."""
+    """Return units and node of up to six jobs that fit together."""
     free, found = np.full(size, units), []
-    for _ in range(5):
+    for _ in range(6):
         asked = int(rng.integers(1, units + 1))
         there = np.flatnonzero(free >= asked)
         if len(there):
