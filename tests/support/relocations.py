@@ -90,6 +90,20 @@ def random_problem(seed: int) -> RelocationProblem:
         node_cost = float(rng.integers(0, 3))
         running.append(PlacedJob(f"r{len(running)}", asked, on(*nodes.tolist()), cost(), cost(), node_cost))
     waiting = [WaitingGang(f"g{number}", drawn(3), cost()) for number in range(int(rng.integers(1, 3)))]
+    if seed % 4 == 0:
+        # Tasks that share nodes in several ways.
+        tasks, most_tasks = int(rng.integers(2, 5)), int(rng.integers(1, 3))
+        least = int(rng.integers(1, tasks + 1))
+        flexible = waiting[0].request._replace(
+            tasks=tasks,
+            least_nodes=least,
+            most_nodes=int(rng.integers(least, tasks + 1)),
+            most_tasks=min(most_tasks, tasks - least + 1),
+            per_task=np.array([1]),
+            per_node=np.array([0]),
+            segments=(),
+        )
+        waiting[0] = WaitingGang("g0", flexible, waiting[0].wait_cost)
     emptied = rng.choice(size, size=int(rng.choice([0, 0, 1, 2])), replace=False)
     return problem_of(rack, size, running, waiting, emptied.tolist(), units, f"random-{seed}")
 
