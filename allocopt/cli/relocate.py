@@ -11,8 +11,10 @@ from allocopt.cli.options import (
     IncludeUnavailable,
     Json,
     Labels,
+    check_files_differ,
     file_argument,
     file_option,
+    listed,
     read_cluster,
 )
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from allocopt.cluster.cluster import Cluster
-    from allocopt.problems.relocation.problem import Places, Relocation, RelocationProblem
+    from allocopt.problems.relocation.problem import Relocation, RelocationProblem
     from allocopt.solving.result import Result
 
 
@@ -30,14 +32,14 @@ def command(
         Path, file_option("Running and waiting jobs, as `scontrol show job` prints them, also with --json.")
     ],
     start: Annotated[
-        list[str] | None, typer.Option(metavar="JOB", help="A waiting job that must start; repeatable.")
+        list[str] | None, typer.Option(metavar="JOB", help="A waiting job that must start, 7 or 7_3; repeatable.")
     ] = None,
     within: Annotated[
-        str | None, typer.Option(metavar="LEVEL", help="Level that those jobs must not leave: leaf, pod or a number.")
+        str | None, typer.Option(metavar="LEVEL", help="Keep each of them within one leaf, pod or group of a level.")
     ] = None,
     drain: Annotated[str, typer.Option(metavar="NODES", help="Nodes that have to be emptied, as n[1-4].")] = "",
-    free_racks: Annotated[int, typer.Option(min=0, metavar="N", help="Racks in which nodes have to be free.")] = 0,
-    size: Annotated[int, typer.Option(min=0, metavar="N", help="Nodes that have to be free in each of them.")] = 0,
+    free_racks: Annotated[int, typer.Option(min=0, max=100_000, metavar="N", help="Free nodes in so many racks.")] = 0,
+    size: Annotated[int, typer.Option(min=0, max=100_000, metavar="N", help="Nodes to free in each rack.")] = 0,
     labels: Labels = None,
     include_unavailable: IncludeUnavailable = None,
     solver: Annotated[str, typer.Option(help="Name of a solver of relocations.")] = "auto",
@@ -48,8 +50,8 @@ def command(
 ) -> None:
     """Say which running jobs stop or move, and in which order, so that what is asked for gets room.
 
-    Only batch jobs that Slurm may queue again stop or move. A stop costs as many as the job has nodes, a move half of
-    that. The answer is the cheapest one, with a bound, or a proof that there is none. Nothing is executed.
+    Only batch jobs that Slurm may queue again stop or move. Stopping a job costs its number of nodes, moving it half.
+    The answer is the cheapest one, with a bound, or a proof that there is none. Nothing is executed.
     """
     from allocopt.cluster.queue_files import read_queue
     from allocopt.errors import NoSolutionError
@@ -66,14 +68,15 @@ def command(
     problem, remarks = snapshot(machine, jobs, aims, queue.stem)
     for remark in remarks:
         typer.echo(f"{queue}: {remark}", err=True)
+    check_files_differ(instance, read=[*listed(cluster), queue])
     if instance is not None:
         write_problems(instance, [problem])
     result = solve(problem, solver=solver, time_limit=time_limit)
     if result.solution is None:
         raise NoSolutionError(f"{queue}: {_why_not(problem, result, solver, time_limit)}")
     solution: Relocation = result.solution
-    nodes_of = _hostlists(problem, solution, machine)
-    lines = slurm_commands(solution.steps, nodes_of)
+    nodes_of = _hostlists(problem, solution, machine.complete or machine)
+    lines = slurm_commands(solution.steps, nodes_of, drain)
     if as_json:
         answer = {"status": str(result.status), "cost": result.objective, "bound": result.bound}
         print(json.dumps({**answer, **_as_object(problem, solution, nodes_of), "commands": lines}, allow_nan=False))
@@ -88,57 +91,51 @@ def command(
 
 
 def _why_not(problem: "RelocationProblem", result: "Result", solver: str, time_limit: float) -> str:
-    """Return why there is no answer: the limit, or the fewest jobs that stand in the way."""
-    from allocopt.problems.relocation.obstacles import asking_everybody, obstacles
-    from allocopt.solving.result import Status
+    """Return why there is no answer: the limit, the solver, or the fewest jobs that stand in the way."""
+    from allocopt.problems.relocation.obstacles import all_stoppable, obstacles
+    from allocopt.solving.result import Status, StopReason
     from allocopt.solving.solve import solve
 
     if result.status is not Status.INFEASIBLE:
+        if result.stopped_by is StopReason.COMPLETED:
+            return f"{solver} found no answer; --solver auto searches further, or proves that there is none"
         return "no answer was found within the limit, which does not prove that there is none"
-    nothing = "no set of jobs that may stop or move makes room, which is proved"
-    everybody = asking_everybody(problem)
-    asked = solve(everybody, solver=solver, time_limit=time_limit)
+    nothing = "proved: no choice of stops and moves makes room"
+    asked = solve(all_stoppable(problem), solver="auto", time_limit=time_limit)
     if asked.status is Status.INFEASIBLE:
         return f"{nothing}; even if every job stopped, what is asked for would not fit"
     if asked.solution is None:
         return nothing
     names = [job.id for job in obstacles(problem, asked.solution)]
-    fewest = "the fewest" if asked.status is Status.OPTIMAL else "some"
-    return f"{nothing}; {fewest} jobs that would have to stop as well, {len(names)}: {', '.join(names)}"
+    more = f"at least {len(names)} more must stop" if asked.status is Status.OPTIMAL else f"{len(names)} more would do"
+    return f"{nothing}; {more}: {', '.join(names)}"
 
 
 def _hostlists(problem: "RelocationProblem", solution: "Relocation", cluster: "Cluster") -> dict[str, str]:
     """Return the hostlist of every job that has nodes at the end."""
-    after: dict[str, Places] = {}
-    for job, places in zip(problem.running, solution.running, strict=True):
-        after[job.id] = places or ()
-    for gang, places in zip(problem.waiting, solution.waiting, strict=True):
-        after[gang.id] = places
     names = cluster.topology
-    return {job: names.hostlist([node for node, _ in places]) for job, places in after.items() if places}
+    return {job: names.hostlist([node for node, _ in places]) for job, places in problem.ends(solution).items()}
 
 
 def _as_object(
     problem: "RelocationProblem", solution: "Relocation", nodes_of: "Mapping[str, str]"
 ) -> dict[str, object]:
-    started = zip(problem.waiting, solution.waiting, strict=True)
     return {
         "stopped": [job.id for job in solution.stopped(problem)],
         "moved": {job.id: nodes_of[job.id] for job in solution.moved(problem)},
-        "started": {gang.id: nodes_of[gang.id] for gang, places in started if places},
+        "started": {gang.id: nodes_of[gang.id] for gang in problem.waiting if gang.id in nodes_of},
         "steps": [{"action": str(action), "job": job, "nodes": nodes_of.get(job)} for action, job in solution.steps],
     }
 
 
 def _table(problem: "RelocationProblem", solution: "Relocation", nodes_of: "Mapping[str, str]") -> str:
     """Return the steps as a table."""
-    from allocopt.problems.relocation.problem import Action
+    from allocopt.problems.relocation.problem import GETS_NODES
     from allocopt.report.words import Cell, aligned_table
 
-    costs = dict(problem.costs(solution))
     before = {job.id: len(job.places) for job in problem.running}
     rows: list[list[Cell]] = []
-    for number, (action, job) in enumerate(solution.steps, 1):
-        comes = action in (Action.MOVE, Action.START)
-        rows.append([number, str(action), job, before.get(job), nodes_of[job] if comes else None, costs.get(job)])
+    for number, (action, job, cost) in enumerate(problem.steps_and_costs(solution), 1):
+        new = nodes_of[job] if action in GETS_NODES else None
+        rows.append([number, str(action), job, before.get(job), new, cost])
     return aligned_table(("step", "what", "job", "nodes now", "new nodes", "cost"), rows, (0, None, None, 0, None, 1))

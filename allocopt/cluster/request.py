@@ -407,6 +407,11 @@ class ClusterRequest(NamedTuple):
         found: IntArray = np.clip(np.where((left < 0).any(axis=1), 0, tasks), 0, self.most_tasks)
         return found
 
+    def use(self, tasks: IntArray) -> IntArray:
+        """Return what so many tasks on a node each take of it, shape ``(n, resources)``."""
+        taken: IntArray = self.per_node + tasks[:, None] * self.per_task
+        return taken
+
     def spread(self, free: IntArray, nodes: IntArray) -> IntArray:
         """Return the tasks on each of some nodes, ``(k,)``, given free amounts: one node is filled after the other.
 

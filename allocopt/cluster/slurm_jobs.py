@@ -95,14 +95,46 @@ class RunningJob:
 
     @property
     def id(self) -> str:
-        """Slurm's id of the job; empty without a record."""
-        return "" if self.record is None else self.record.values.get("jobid", "")
+        """Slurm's id of the job, ``7_3`` for task 3 of the array 7; empty where it is not known."""
+        if self.record is None:
+            return ""
+        array, task = _given(self.record, "arrayjobid"), _given(self.record, "arraytaskid")
+        name = f"{array}_{task}" if array and task else self.record.values.get("jobid", "")
+        return name if re.fullmatch(r"\d+(_\d+)?", name, re.ASCII) else ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its record says what it has of its nodes; a node is completing as a whole."""
+        return self.record is not None and self._state != "COMPLETING"
+
+    @property
+    def is_unplaced(self) -> bool:
+        """Whether it has nodes that cannot be read."""
+        return not self.nodes and self.record is not None and bool(_given(self.record, "nodelist"))
+
+    @property
+    def allocated_cpus(self) -> int:
+        """CPUs that it has of all its nodes together; 0 where that is not known."""
+        if self.record is None:
+            return 0
+        told = amount_of(_given(self.record, "alloctres") or _given(self.record, "tres"), "cpu")
+        return int(told) or self.record.whole("numcpus")
+
+    @property
+    def _state(self) -> str:
+        values = {} if self.record is None else self.record.values
+        return job_state(values.get("jobstate", "").upper().split(","))
 
     @property
     def may_be_requeued(self) -> bool:
-        """Whether Slurm may stop it and queue it again: batch jobs, unless their users forbid it."""
-        values = {} if self.record is None else self.record.values
-        return all(values.get(key, "").strip().lower() in ("1", "true") for key in ("requeue", "batchflag"))
+        """Whether Slurm may stop it now and queue it again: a batch job that runs, unless its user forbids it.
+
+        Components of heterogeneous jobs, which stop together, are not.
+        """
+        if self.record is None or self._state != "RUNNING" or _given(self.record, "hetjobid"):
+            return False
+        said = (self.record.values.get(key, "").strip().lower() for key in ("requeue", "batchflag"))
+        return all(one in ("1", "true", "yes") for one in said)
 
     def requested(self) -> Request:
         """Return what it asked for; raise `BadFileError` if that cannot be read."""
@@ -150,7 +182,8 @@ def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[Conf
         unknown = {key: "" for key in JOB_KEYS.unknown(line.values)}
         report.add("", unknown)
         if twice:
-            forged.append(f"job {line.values.get('jobid', '')} has {twice} twice at {line.place}")
+            forged.append(f"job {brief(line.values.get('jobid', ''))} has {brief(twice)} twice at {line.place}")
+            running += _of_forged(line)
             continue
         state = job_state(line.word("jobstate", "").split(","))
         if state == "PENDING" or state in HELD:
@@ -197,6 +230,12 @@ def _running(line: ConfLine, state: str) -> RunningJob:
         return RunningJob(nodes, cpus, round(memory_mib(told)[0]), demands_of(told).gpus, line)
     except ValueError as error:
         raise line.error(f"TRES {error}") from None
+
+
+def _of_forged(line: ConfLine) -> list[RunningJob]:
+    """Return the job of a record that may be forged if it runs: its nodes are in use, whatever it has of them."""
+    state = job_state(line.word("jobstate", "").split(","))
+    return [RunningJob(_running(line, state).nodes)] if state in RUNNING else []
 
 
 def _range_remarks(jobs: int) -> list[str]:

@@ -1,8 +1,8 @@
 """Cells: nodes that no rule of a relocation tells apart, so that a program need only count them.
 
 Nodes are of one cell if they lie in the same leaf group, have the same free amounts beside jobs that must stay, are in
-the same sets of nodes, and hold the same jobs that may leave. Where at most one piece of a job that is placed fits on a
-node, and at most one job that may leave is there, a cell has many nodes. Otherwise each node is a cell of its own.
+the same sets of nodes, and hold the same job that may leave, or none. A node with several such jobs is a cell of its
+own. So is every node if two jobs that get new nodes could share one.
 """
 
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ class Cells:
         Whether nothing may be placed there: the nodes have to be empty, or a job that must stay has them alone.
     residents
         Numbers of the running jobs that may leave, of each cell.
-    is_single
-        Whether cells are counted node by node, because pieces may share a node.
+    never_share
+        Whether no two jobs that get new nodes could share one.
     """
 
     nodes: tuple[IntArray, ...]
@@ -43,7 +43,7 @@ class Cells:
     is_taken: BoolArray
     is_closed: BoolArray
     residents: tuple[tuple[int, ...], ...]
-    is_single: bool
+    never_share: bool
 
     @property
     def sizes(self) -> IntArray:
@@ -66,14 +66,15 @@ class Cells:
         resident[0, nodes], resident[1, nodes] = jobs, tasks
         n_residents = np.bincount(nodes, minlength=problem.size)
         placed = placeable(problem)
-        is_single = bool((n_residents > 1).any()) or not _fill_nodes(placed, problem.capacity)
-        if is_single:
+        never_share = _fill_nodes(placed, problem.capacity)
+        if not never_share:
             of_node = np.arange(problem.size)
         else:
             groups = problem.groups
             leaf = groups[0] if len(groups) else np.zeros(problem.size, dtype=np.int64)
             flags = np.stack((problem.emptied, is_taken, is_alone)).astype(np.int64)
-            columns = np.vstack((leaf, flags, resident, free.T, _mask_numbers(placed, problem.size)))
+            own = np.where(n_residents > 1, np.arange(problem.size), -1)
+            columns = np.vstack((leaf, flags, own, resident, free.T, _mask_numbers(placed, problem.size)))
             _, first, inverse = np.unique(columns.T, axis=0, return_index=True, return_inverse=True)
             rank = np.empty(len(first), dtype=np.int64)
             rank[np.argsort(first, kind="stable")] = np.arange(len(first))
@@ -88,7 +89,7 @@ class Cells:
             is_taken=is_taken[first],
             is_closed=(problem.emptied | is_alone)[first],
             residents=tuple(tuple(on_node[node].tolist()) for node in first.tolist()),
-            is_single=is_single,
+            never_share=never_share,
         )
 
 

@@ -56,15 +56,15 @@ class _Placed:
     @property
     def amounts(self) -> IntArray:
         """What each entry takes of a node, shape ``(entries, resources)``."""
-        return self.request.per_node + self.tasks[:, None] * self.request.per_task
+        return self.request.use(self.tasks)
 
 
 class RelocationModel(Formulation):
     """The program of a relocation problem.
 
-    If it ``leaves_moves_open``, it is a relaxation: jobs that move leave, but get no nodes in the program. The nodes
-    that are free at the end, all together, hold all gangs. `decode` then looks for nodes of those that move, one after
-    the other, and stops those that find none and may stop.
+    If it ``leaves_moves_open``, it is a relaxation: jobs that move leave, but get no nodes in the program, which only
+    asks that gangs and jobs that move want no more nodes together than become free. `decode` then looks for nodes of
+    those that move, one after the other, and stops those that find none and may stop.
     """
 
     def __init__(self, problem: RelocationProblem, leaves_moves_open: bool = False) -> None:
@@ -98,7 +98,7 @@ class RelocationModel(Formulation):
             self._hold_all()
 
     def is_empty(self) -> bool:
-        return not self._n_columns
+        return not self._problem.waiting and not self._problem.leaving
 
     def program(self) -> BinaryProgram:
         return self._rows.program(np.concatenate(self._costs), self._names)
@@ -124,7 +124,8 @@ class RelocationModel(Formulation):
             for tasks, cell, count in zip(one.tasks.tolist(), one.cells.tolist(), given.tolist(), strict=True):
                 there = left[cell]
                 places += [NodeTasks(node, tasks) for node in there[:count]]
-                left[cell] = there if cells.is_single else there[count:]
+                # Jobs may share a node that is a cell of its own.
+                left[cell] = there if len(there) == 1 else there[count:]
         for one, places in zip(self._placed, found, strict=True):
             if one.running is None:
                 waiting.append(tuple(places))
@@ -137,12 +138,12 @@ class RelocationModel(Formulation):
         return ordered(problem, running, waiting).relocation
 
     def _find_nodes(self, moving: Sequence[int], running: list[Places | None], waiting: Sequence[Places]) -> bool:
-        """Give nodes to jobs that move, the largest first, or stop them; return whether each of them can have that."""
+        """Give nodes to jobs that move, the largest first, or stop them; False if one finds none and must not stop."""
         problem = self._problem
         room = Occupancy.at_first(problem)
         for number, job in enumerate(problem.running):
             if number in moving or running[number] is None:
-                room.leave(job.request, job.places)
+                room.release(job.request, job.places)
         for gang, places in zip(problem.waiting, waiting, strict=True):
             room.enter(gang.id, gang.request, places)
         open_nodes, groups = np.flatnonzero(~problem.emptied), problem.groups
@@ -157,7 +158,7 @@ class RelocationModel(Formulation):
         return True
 
     def encode(self, solution: Relocation) -> IntArray | None:
-        # Back ends that search do without: the best answer known is kept anyway.
+        # There is no warm start to encode; what was found before is kept anyway.
         return None
 
     def _new(self, named: Names, costs: Sequence[float] | FloatArray) -> IntArray:
@@ -168,7 +169,7 @@ class RelocationModel(Formulation):
         return np.arange(first, self._n_columns)
 
     def _let_leave(self) -> bool:
-        """Let jobs leave once at most, and from nodes that have to be empty; return whether all such jobs may."""
+        """Let each job leave at most once, and if its nodes have to be emptied, once; return whether all those may."""
         must_leave = self._problem.leaving
         for number in sorted(must_leave | (self._stops.keys() & self._moves.keys())):
             leaving = self._leaving(number)
@@ -199,10 +200,10 @@ class RelocationModel(Formulation):
         rows.at_most(0, (x, weights), (is_new, -asked.most_nodes))
         rows.at_most(0, (x, -weights), (is_new, asked.least_nodes))
         rows.at_most(0, (x, weights * tasks[of]), (is_new, -asked.tasks), lower=0)
-        if self._cells.is_single and len(np.unique(cells)) < len(cells):
+        there, row_of = np.unique(cells, return_inverse=True)
+        if len(there) < len(cells):
             # One number of tasks on each node.
-            there, row_of = np.unique(cells, return_inverse=True)
-            rows.add(row_of[of], x, weights, np.ones(len(there)))
+            rows.add(row_of[of], x, weights, self._cells.sizes[there])
         self._choose_set(placed)
         for level, group in enumerate(self._groups):
             if asked.most_groups[level] or (asked.segments and asked.segments[level]):
@@ -288,7 +289,7 @@ class RelocationModel(Formulation):
         Only where no two of their pieces fit on one node.
         """
         problem, cells = self._problem, self._cells
-        if cells.is_single:
+        if not cells.never_share:
             return
         pieces = {
             (one.is_exclusive, *(one.per_node + least_tasks(one) * one.per_task).tolist()) for one in placeable(problem)
@@ -333,11 +334,10 @@ class RelocationModel(Formulation):
             size = len(cells.nodes[at])
             terms = {int(entry): (columns[entry], shares[entry]) for entry in entries}
             self._make_room(at, entries, terms, amounts, is_alone)
-            if not cells.is_single:
-                if most[entries].sum() > size:
-                    self._rows.at_most(size, *terms.values())
-            else:
+            if size == 1:
                 self._share_node(at, entries, terms, amounts, is_alone)
+            elif most[entries].sum() > size:
+                self._rows.at_most(size, *terms.values())
 
     def _make_room(
         self,
@@ -353,7 +353,8 @@ class RelocationModel(Formulation):
             is_shared = ~is_alone[entries] & (amounts[entries] + taken <= free).all(axis=1)
             is_shared &= not self._problem.running[job].request.is_exclusive
             beside = entries[~is_shared].tolist()
-            parts = [[entry] for entry in beside] if self._cells.is_single else [beside] if beside else []
+            # On a node of its own several may be beside one another.
+            parts = [[entry] for entry in beside] if size == 1 else [beside] if beside else []
             for part in parts:
                 self._rows.at_most(0, *(terms[entry] for entry in part), (self._leaving(job), -size))
 

@@ -3,37 +3,61 @@
 from importlib.util import find_spec
 from typing import ClassVar
 
+from allocopt.problems.certificate import Stated
 from allocopt.problems.kind import get_kind
 from allocopt.problems.relocation.problem import Relocation, RelocationProblem
 from allocopt.relocation import RelocationSolver
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 from formulations.backends.program import Formulation
-from formulations.backends.solver import HIGHS, BackEndSolver
+from formulations.backends.solver import HIGHS, BackEnd, BackEndSolver
 from formulations.relocation.cells import placeable
 from formulations.relocation.program import RelocationModel
 
 LARGEST_NONZEROS = 4_000_000
+LARGEST_RATIO = 1e6  # of two costs
+NONZEROS = 2  # for each node and job that may get it; nodes that are counted together have these but once
+
+
+def _range(problem: RelocationProblem) -> str | None:
+    """Return why costs differ too much for solvers that work with tolerances, or None."""
+    costs = [cost for job in problem.running for cost in (job.stop_cost, job.move_cost, job.node_cost) if cost]
+    costs += [gang.wait_cost for gang in problem.waiting if gang.wait_cost]
+    if not costs or max(costs) <= LARGEST_RATIO * min(costs):
+        return None
+    return f"its costs lie between {min(costs):g} and {max(costs):g}, which differ by more than {LARGEST_RATIO:g}"
+
+
+def _solved(
+    back_end: BackEnd, problem: RelocationProblem, model: RelocationModel, run: Run, budget: Budget, seed: int
+) -> StopReason:
+    trivial = get_kind(problem.kind).trivial(problem)
+    if trivial is not None:
+        run.offer(trivial)
+    if model.is_hopeless:
+        run.prove_infeasible()
+        return StopReason.PROVED
+    if model.is_empty():
+        run.prove(0.0, Stated("the problem: no gang waits, and no job has to leave"))
+        return StopReason.PROVED
+    return back_end.solve(problem, run, model, budget, seed, None)
 
 
 class IntegerRelocation(BackEndSolver[RelocationProblem, RelocationModel], RelocationSolver):
     """The program of a relocation."""
 
     largest_nonzeros: ClassVar[int] = LARGEST_NONZEROS
-    no_model = "nothing can be decided"
+    no_model = "no gang waits, and no job is on a node to be emptied"
 
     def refusal(self, problem: RelocationProblem) -> str | None:
-        # Each piece of a job has a column or two, which stand in five rows or so.
-        return super().refusal(problem) or self.too_many(2 * len(placeable(problem)) * problem.size)
+        return (
+            super().refusal(problem)
+            or _range(problem)
+            or self.too_many(NONZEROS * len(placeable(problem)) * problem.size)
+        )
 
     def search(self, problem: RelocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        model = self.tables(problem)
-        if model.is_hopeless:
-            run.prove_infeasible()
-            return StopReason.PROVED
-        if model.is_empty():
-            return StopReason.COMPLETED
-        return self.back_end.solve(problem, run, model, budget, seed, None)
+        return _solved(self.back_end, problem, RelocationModel(problem), run, budget, seed)
 
     def tables(self, problem: RelocationProblem) -> RelocationModel:
         return RelocationModel(problem)
@@ -61,19 +85,10 @@ class LeaveFirst(RelocationSolver):
         return find_spec(HIGHS.package) is not None
 
     def refusal(self, problem: RelocationProblem) -> str | None:
-        nonzeros = 10 * len(problem.waiting) * problem.size
+        nonzeros = NONZEROS * len(problem.waiting) * problem.size
         if nonzeros > LARGEST_NONZEROS:
             return f"its model would have {nonzeros:,} nonzeros, the largest taken has {LARGEST_NONZEROS:,}"
-        return super().refusal(problem)
+        return super().refusal(problem) or _range(problem)
 
     def search(self, problem: RelocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        trivial = get_kind(self.kind).trivial(problem)
-        if trivial is not None:
-            run.offer(trivial)
-        model = RelocationModel(problem, leaves_moves_open=True)
-        if model.is_hopeless:
-            run.prove_infeasible()
-            return StopReason.PROVED
-        if model.is_empty():
-            return StopReason.COMPLETED
-        return HIGHS.solve(problem, run, model, budget, seed, None)
+        return _solved(HIGHS, problem, RelocationModel(problem, leaves_moves_open=True), run, budget, seed)

@@ -1,8 +1,8 @@
 """Solvers ``cheapest-first`` and ``best-rack``: how schedulers of production choose victims.
 
-Both serve one gang after the other, and stop running jobs until it fits. Both then *give back*: of the jobs stopped,
+Both serve one gang after the other, and stop running jobs until it fits. Both then *restore*: of the jobs stopped,
 the last one first, each goes on if the gang fits without its nodes. Jobs whose nodes have to be emptied leave first.
-Whoever leaves and may move gets new nodes at the end if there are some and that is cheaper, and is stopped otherwise.
+At the end, a job that has left is moved if that is possible and cheaper, and stopped otherwise.
 """
 
 from abc import abstractmethod
@@ -13,10 +13,9 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.request import ClusterRequest
-from allocopt.errors import InvalidSolutionError
 from allocopt.problems.kind import get_kind
-from allocopt.problems.placement.problem import NodeTasks, check_places
-from allocopt.problems.relocation.fitting import fitted
+from allocopt.problems.placement.problem import NodeTasks
+from allocopt.problems.relocation.fitting import fitted, serve
 from allocopt.problems.relocation.order import ordered
 from allocopt.problems.relocation.problem import (
     Occupancy,
@@ -44,10 +43,10 @@ class Attempt:
 
     def leave(self, job: PlacedJob) -> None:
         """Take a job off its nodes."""
-        self.room.leave(job.request, job.places)
+        self.room.release(job.request, job.places)
         del self.staying[job.id]
 
-    def give_back(self, job: PlacedJob) -> None:
+    def restore(self, job: PlacedJob) -> None:
         """Let a job that has left go on where it was."""
         self.room.enter(job.id, job.request, job.places)
         self.staying[job.id] = job
@@ -69,8 +68,8 @@ class Attempt:
         moved: dict[str, Places] = {}
         left = [job for job in self.problem.running if job.id not in self.staying]
         for job in sorted(left, key=lambda job: -len(job.places)):
-            is_cheaper = job.stop_cost is None or (job.move_cost is not None and job.move_cost < job.stop_cost)
-            places = self.places(job.request) if job.move_cost is not None and is_cheaper else None
+            is_cheaper = job.stop_cost is None or move_cost(job) < job.stop_cost
+            places = self.places(job.request) if is_cheaper else None
             if places is not None:
                 self.room.enter(job.id, job.request, places)
                 moved[job.id] = places
@@ -86,8 +85,8 @@ class _VictimRule(RelocationSolver):
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset(), "any")
 
     @abstractmethod
-    def make_room(self, attempt: Attempt, gang: WaitingGang, run: Run) -> float | None:
-        """Let jobs leave and the gang start; return what that costs, or None, with nothing done, if nothing helps."""
+    def make_room(self, attempt: Attempt, gang: WaitingGang, run: Run) -> bool:
+        """Let jobs leave and the gang start; return False, with nothing done, if nothing helps or is worth it."""
 
     def search(self, problem: RelocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         trivial = get_kind(self.kind).trivial(problem)
@@ -101,7 +100,7 @@ class _VictimRule(RelocationSolver):
         for gang in problem.waiting:
             if run.clock.expired():
                 return StopReason.TIME_LIMIT
-            if self.make_room(attempt, gang, run) is None and gang.wait_cost is None:
+            if not self.make_room(attempt, gang, run) and gang.wait_cost is None:
                 return StopReason.COMPLETED
         found = attempt.relocated()
         if found is not None:
@@ -109,16 +108,22 @@ class _VictimRule(RelocationSolver):
         return StopReason.COMPLETED
 
 
+def move_cost(job: PlacedJob) -> float:
+    """Return the cost of moving a job off all its nodes; infinity if it must not be moved."""
+    return float("inf") if job.move_cost is None else job.move_cost + job.node_cost * len(job.places)
+
+
 def leaving_cost(job: PlacedJob) -> float:
-    """Return the least cost of a job's leaving its nodes; infinity if it may not."""
-    costs = (job.stop_cost, job.move_cost)
-    return min((cost for cost in costs if cost is not None), default=float("inf"))
+    """Return the lower cost of stopping a job and of moving it off all its nodes; infinity if it may do neither."""
+    return min(float("inf") if job.stop_cost is None else job.stop_cost, move_cost(job))
 
 
 def free_one_after_the_other(
     attempt: Attempt, request: ClusterRequest, victims: Sequence[PlacedJob], among: IntArray | None = None
 ) -> tuple[Places, list[PlacedJob]] | None:
-    """Let the first of some jobs leave until another one fits, then give back; return its nodes and who has left.
+    """Let the first of some jobs leave until another one fits, then restore those that need not leave.
+
+    Return its nodes and who has left.
 
     None, and nothing is done, if it does not fit when all have left.
     """
@@ -131,7 +136,7 @@ def free_one_after_the_other(
             attempt.leave(job)
         if attempt.places(request, among) is None:
             for job in victims:
-                attempt.give_back(job)
+                attempt.restore(job)
             return None
         here = most
         while least < most:
@@ -143,8 +148,8 @@ def free_one_after_the_other(
         left = list(victims[:least])
         places = attempt.places(request, among)
         for job in list(reversed(left)):
-            attempt.give_back(job)
-            # Who is on none of the nodes found is in nobody's way; else others may serve.
+            attempt.restore(job)
+            # A job on none of the chosen nodes can stay; otherwise others may do.
             found = places if _are_apart(job.places, places or ()) else attempt.places(request, among)
             if found is None:
                 attempt.leave(job)
@@ -162,15 +167,15 @@ def _bring_to(attempt: Attempt, victims: Sequence[PlacedJob], here: int, there: 
     for job in victims[here:there]:
         attempt.leave(job)
     for job in victims[there:here]:
-        attempt.give_back(job)
+        attempt.restore(job)
 
 
-def _pays(gang: WaitingGang, left: Sequence[PlacedJob]) -> bool:
+def _is_worth_it(gang: WaitingGang, left: Sequence[PlacedJob]) -> bool:
     return gang.wait_cost is None or sum(map(leaving_cost, left)) <= gang.wait_cost
 
 
 class CheapestFirst(_VictimRule):
-    """Stop the cheapest jobs of the cluster until the gang fits, then give back.
+    """Stop the cheapest jobs of the cluster until the gang fits, then restore who need not have stopped.
 
     This is the order of Kueue's preemption within a cluster queue: candidates from the cheapest on, until the workload
     fits, then back in reverse (kueue.sigs.k8s.io, "Preemption").
@@ -178,29 +183,29 @@ class CheapestFirst(_VictimRule):
 
     name: ClassVar[str] = "cheapest-first"
 
-    def make_room(self, attempt: Attempt, gang: WaitingGang, run: Run) -> float | None:
+    def make_room(self, attempt: Attempt, gang: WaitingGang, run: Run) -> bool:
         victims = sorted((job for job in attempt.staying.values() if job.may_leave), key=leaving_cost)
         found = free_one_after_the_other(attempt, gang.request, victims)
         if found is None:
-            return None
+            return False
         places, left = found
-        if not _pays(gang, left):
+        if not _is_worth_it(gang, left):
             for job in left:
-                attempt.give_back(job)
-            return None
+                attempt.restore(job)
+            return False
         attempt.start(gang, places)
-        return float(sum(map(leaving_cost, left)))
+        return True
 
 
 class BestRack(_VictimRule):
-    """Try every group in which the gang may stay, or every segment may, and take the cheapest one.
+    """Try each group that could hold the gang, or one of its segments, and take the cheapest.
 
     In each group the cheapest jobs are stopped until the gang fits, then given back.
     """
 
     name: ClassVar[str] = "best-rack"
 
-    def make_room(self, attempt: Attempt, gang: WaitingGang, run: Run) -> float | None:
+    def make_room(self, attempt: Attempt, gang: WaitingGang, run: Run) -> bool:
         parts = list(_parts(gang.request))
         found: list[NodeTasks] = []
         left: list[PlacedJob] = []
@@ -216,12 +221,12 @@ class BestRack(_VictimRule):
             found += places
             is_left[[node for node, _ in places]] = False
         # Parts are chosen one by one, and together they may break a rule.
-        if not _serve(gang, found, attempt.groups) or not _pays(gang, left):
+        if not serve(gang.request, found, attempt.groups) or not _is_worth_it(gang, left):
             for job in left:
-                attempt.give_back(job)
-            return None
+                attempt.restore(job)
+            return False
         attempt.start(gang, sorted_places(found))
-        return float(sum(map(leaving_cost, left)))
+        return True
 
     def _cheapest(
         self, attempt: Attempt, request: ClusterRequest, level: int, is_left: BoolArray, run: Run
@@ -245,19 +250,11 @@ class BestRack(_VictimRule):
             if found is None:
                 continue
             for job in found[1]:
-                attempt.give_back(job)
+                attempt.restore(job)
             cost = sum(map(leaving_cost, found[1]))
             if cost < least:
                 best, least = found, cost
         return best
-
-
-def _serve(gang: WaitingGang, places: Sequence[NodeTasks], groups: IntArray) -> bool:
-    try:
-        check_places("", gang.request, places, groups)
-    except InvalidSolutionError:
-        return False
-    return True
 
 
 def _parts(request: ClusterRequest) -> Iterator[tuple[ClusterRequest, int]]:

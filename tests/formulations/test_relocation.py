@@ -5,6 +5,7 @@ import math
 import pytest
 from support.relocations import best_relocation, on, problem_of, random_problem, request
 
+from allocopt.problems.relocation.obstacles import all_stoppable, obstacles
 from allocopt.problems.relocation.problem import PlacedJob, WaitingGang, verify_relocation
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
@@ -36,12 +37,20 @@ def test_nodes_that_hold_the_same_jobs_are_counted_together() -> None:
     problem = problem_of(4, 8, jobs, [WaitingGang("g", request(8, 4, within=True))])
     found = Cells.of(problem)
     assert [nodes.tolist() for nodes in found.nodes] == [[0, 1, 2], [3], [4], [5, 6, 7]]
-    assert not found.is_single
+    assert found.never_share
 
 
 def test_nodes_are_told_apart_where_jobs_may_share_one() -> None:
     problem = problem_of(4, 8, [], [WaitingGang("g", request(8, 4, units=1, within=True))])
-    assert Cells.of(problem).is_single
+    found = Cells.of(problem)
+    assert not found.never_share
+    assert set(found.sizes.tolist()) == {1}
+
+
+def test_a_node_that_two_jobs_share_is_told_apart_and_no_other() -> None:
+    jobs = [PlacedJob(name, request(8, 1, units=1), on(0), 1.0) for name in "ab"]
+    problem = problem_of(4, 8, jobs, [WaitingGang("g", request(8, 4, within=True))])
+    assert [nodes.tolist() for nodes in Cells.of(problem).nodes] == [[0], [1, 2, 3], [4, 5, 6, 7]]
 
 
 def test_a_job_that_must_leave_and_must_not_is_said_to_be_infeasible_without_a_search() -> None:
@@ -66,3 +75,28 @@ def test_who_leaves_first_and_finds_nodes_later_is_within_the_bounds_of_looking_
             met += result.status is Status.OPTIMAL
     assert answered > 150
     assert met > answered / 2
+
+
+@pytest.mark.parametrize("solver", ["highs", "cp-sat", "scip", "leave-first"])
+def test_nothing_to_do_is_proved_to_cost_nothing(solver: str) -> None:
+    problem = problem_of(2, 4, [PlacedJob("a", request(4, 1), on(0), 1.0)], [], emptied=[3])
+    result = get_solver(solver, None, "relocation").solve(problem, Budget(10.0), 0)
+    assert (result.status, result.objective) == (Status.OPTIMAL, 0.0)
+
+
+@pytest.mark.parametrize("solver", ["highs", "cp-sat", "scip", "leave-first"])
+def test_costs_that_solvers_cannot_tell_apart_are_refused(solver: str) -> None:
+    jobs = [
+        PlacedJob(name, request(2, 1), on(node), cost) for node, (name, cost) in enumerate([("a", 1.0), ("b", 3.0)])
+    ]
+    gangs = [WaitingGang("g", request(2, 1), 1e12), WaitingGang("h", request(2, 1), 2.0)]
+    refusal = get_solver(solver, None, "relocation").refusal(problem_of(2, 2, jobs, gangs))
+    assert refusal == "its costs lie between 1 and 1e+12, which differ by more than 1e+06"
+
+
+def test_who_stands_in_the_way_is_found_among_jobs_that_may_only_move_too() -> None:
+    jobs = [PlacedJob("a", request(2, 1), on(0), None, 1.0), PlacedJob("b", request(2, 1), on(1))]
+    problem = problem_of(2, 2, jobs, [], emptied=[0])
+    result = get_solver("highs", None, "relocation").solve(all_stoppable(problem), Budget(10.0), 0)
+    assert result.objective == 1.0
+    assert len(obstacles(problem, result.solution)) == 1

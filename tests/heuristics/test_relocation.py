@@ -1,7 +1,5 @@
 """The rules of production for making room: what they stop, and what they need not have stopped."""
 
-import math
-
 import pytest
 from support.relocations import best_relocation, on, problem_of, random_problem, request
 
@@ -60,7 +58,7 @@ def test_the_cheapest_jobs_of_the_cluster_are_given_back_where_they_did_not_help
     assert stopped("cheapest-first", problem) == ["near"]
 
 
-def test_one_dear_job_is_worth_less_than_many_cheap_ones_to_the_best_rack_alone() -> None:
+def test_best_rack_compares_what_racks_cost_and_cheapest_first_does_not() -> None:
     # In the first rack four jobs of cost 1, in the second one of cost 3.
     running = [PlacedJob(f"cheap{node}", request(SIZE, 1), on(node), 1.0) for node in range(4)]
     running.append(PlacedJob("dear", request(SIZE, 4), on(4, 5, 6, 7), 3.0))
@@ -88,4 +86,11 @@ def test_who_has_to_leave_moves_where_there_is_room_and_is_cheaper(rule: str) ->
     assert found is not None
     assert [job.id for job in found.moved(problem)] == ["a"]
     assert [job.id for job in found.stopped(problem)] == ["b"]
-    assert not math.isinf(problem.objective(found))
+    assert problem.objective(found) == 2.0
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_nodes_that_a_move_gives_up_count_when_a_rule_chooses(rule: str) -> None:
+    running = [PlacedJob("a", request(SIZE, 2), on(0, 1), 5.0, 1.0, 10.0), PlacedJob("fixed", request(SIZE, 1), on(4))]
+    problem = problem_of(4, SIZE, running, [WaitingGang("g", request(SIZE, 4, within=True))])
+    assert stopped(rule, problem) == ["a"]

@@ -60,7 +60,7 @@ def on(*nodes: int) -> Places:
 
 
 def random_problem(seed: int) -> RelocationProblem:
-    """Draw a problem of at most six nodes, of every shape that requests have."""
+    """Draw a problem of at most six nodes of one resource, in racks; every fourth has a gang of flexible shape."""
     rng = np.random.default_rng(seed)
     size, rack = int(rng.integers(3, 7)), int(rng.integers(2, 4))
     units = int(rng.choice([1, 2]))

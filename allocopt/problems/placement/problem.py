@@ -123,7 +123,7 @@ class PlacementProblem:
         if self.in_use.shape != shape[:1] or self.in_use.dtype != np.bool_:
             raise InvalidProblemError("in_use", f"must be whether each of {shape[0]} nodes is in use")
         for name, amounts in zip(self.resources, self.free.T, strict=True):
-            _check_amounts(f"free.{name}", amounts)
+            check_amounts(f"free.{name}", amounts)
         if not self.jobs:
             raise InvalidProblemError("jobs", "is empty, must hold at least one job")
         check_distinct("jobs", (job.id for job in self.jobs))
@@ -274,7 +274,7 @@ def check_request(place: str, asked: ClusterRequest, resources: Sequence[str], s
     for name, amounts in (("per_task", asked.per_task), ("per_node", asked.per_node)):
         if amounts.shape != (len(resources),):
             raise InvalidProblemError(f"{place}.{name}", "must have an amount of each resource")
-        _check_amounts(f"{place}.{name}", amounts)
+        check_amounts(f"{place}.{name}", amounts)
     for name, of_task, of_node in zip(resources, asked.per_task.tolist(), asked.per_node.tolist(), strict=True):
         if of_node + asked.most_tasks * of_task >= LARGEST_USE:
             fault = f"{asked.most_tasks} tasks on a node ask for {asked.most_tasks * of_task} {name}"
@@ -298,6 +298,7 @@ def _check_segments(place: str, asked: ClusterRequest, levels: int) -> None:
         raise InvalidProblemError(place, f"{fault}, none of which is a multiple")
 
 
-def _check_amounts(place: str, amounts: IntArray) -> None:
+def check_amounts(place: str, amounts: IntArray) -> None:
+    """Raise `InvalidProblemError` unless all amounts are within 0 .. 2^41."""
     check_range(place, int(amounts.min(initial=0)), 0, LARGEST_AMOUNT)
     check_range(place, int(amounts.max(initial=0)), 0, LARGEST_AMOUNT)

@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
+from allocopt.files.faults import shown
 from allocopt.files.models import FileModel, InstanceModel, Node, Positive, SolutionModel, Text, plain
 from allocopt.problems.kind import Codec
 from allocopt.problems.placement.problem import NodeTasks
@@ -177,14 +178,17 @@ class RelocationCodec(Codec[RelocationProblem, Relocation]):
         )
 
     def answer_of(self, problem: RelocationProblem, solution: Relocation) -> dict[str, object]:
-        after = {job.id: places for job, places in zip(problem.running, solution.running, strict=True)}
-        started = zip(problem.waiting, solution.waiting, strict=True)
+        ends = {job: _places_object(places) for job, places in problem.ends(solution).items()}
         return {
             "stopped": [job.id for job in solution.stopped(problem)],
-            "moved": {job.id: _places_object(after[job.id] or ()) for job in solution.moved(problem)},
-            "started": {gang.id: _places_object(places) for gang, places in started if places},
+            "moved": {job.id: ends[job.id] for job in solution.moved(problem)},
+            "started": {gang.id: ends[gang.id] for gang in problem.waiting if gang.id in ends},
             "steps": [{"action": str(step.action), "job": step.job} for step in solution.steps],
         }
+
+
+def _is_number(node: str) -> bool:
+    return node.isascii() and node.isdigit() and len(node) < 12
 
 
 def _places_object(places: Places) -> dict[str, int]:
@@ -193,13 +197,13 @@ def _places_object(places: Places) -> dict[str, int]:
 
 def _places_of(place: str, given: dict[str, int], size: int) -> Places:
     for node in given:
-        if not (node.isascii() and node.isdigit() and int(node) < size):
-            raise InvalidProblemError(place, f"names node {node!r}, nodes are 0 .. {size - 1}")
+        if not (_is_number(node) and int(node) < size):
+            raise InvalidProblemError(place, f"names node {shown(node)}, nodes are 0 .. {size - 1}")
     return tuple(NodeTasks(int(node), tasks) for node, tasks in given.items())
 
 
 def _solution_places(job: str, given: dict[str, int]) -> Places:
     for node in given:
-        if not (node.isascii() and node.isdigit()):
-            raise InvalidSolutionError(f"job {job!r} gets node {node!r}, which is no number")
+        if not _is_number(node):
+            raise InvalidSolutionError(f"job {job!r} gets {shown(node)}, which is not the number of a node")
     return tuple(NodeTasks(int(node), tasks) for node, tasks in given.items())

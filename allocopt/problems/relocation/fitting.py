@@ -1,6 +1,6 @@
 """Where a job fits on what is free: one answer, the tightest group first, without a search."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from allocopt.problems.relocation.problem import Occupancy, Places
 def fitted(request: ClusterRequest, room: Occupancy, nodes: IntArray, groups: IntArray) -> Places | None:
     """Return nodes for a job, or None if this rule finds none.
 
-    Of the groups that the job must stay in, and of its sets of nodes, the one with the fewest nodes that have room is
-    taken. Within it, segments are taken from the groups with the fewest nodes that hold one.
+    Of the groups that the job must stay in, in any of its sets of nodes, the one with the fewest nodes that have room
+    is tried first. Within it, segments are taken from the groups with the fewest nodes that hold one.
 
     Parameters
     ----------
@@ -37,21 +37,22 @@ def fitted(request: ClusterRequest, room: Occupancy, nodes: IntArray, groups: In
     return None
 
 
-def _domains(request: ClusterRequest, nodes: IntArray, groups: IntArray) -> Iterator[IntArray]:
-    """Yield the places in a list of nodes of each set and group in which a job may stay, the smallest first."""
+def _domains(request: ClusterRequest, nodes: IntArray, groups: IntArray) -> list[IntArray]:
+    """Return the places in a list of nodes of each set and group in which a job may stay, the smallest first."""
+    found: list[IntArray] = []
     for mask in request.masks:
         there = np.flatnonzero(mask[nodes])
         if request.level < 0:
-            yield there
+            found.append(there)
             continue
         group = groups[request.level, nodes[there]]
         order = np.argsort(group, kind="stable")
-        parts = np.split(there[order], np.flatnonzero(np.diff(group[order])) + 1)
-        yield from sorted((part for part in parts if len(part) >= request.least_nodes), key=len)
+        found += np.split(there[order], np.flatnonzero(np.diff(group[order])) + 1)
+    return sorted((part for part in found if len(part) >= request.least_nodes), key=len)
 
 
 def _within(request: ClusterRequest, tasks: IntArray, nodes: IntArray, groups: IntArray) -> Places | None:
-    """Return nodes for a job among some that have room for so many of its tasks each, or None."""
+    """Return nodes for a job, of candidates and the number of tasks that each has room for; None if they do not do."""
     levels = [level for level, segment in enumerate(request.segments) if segment]
     if levels:
         order = _by_segments(groups[levels[0], nodes], request.segments[levels[0]])
@@ -69,11 +70,16 @@ def _within(request: ClusterRequest, tasks: IntArray, nodes: IntArray, groups: I
         given = min(room, left - (count - 1 - at))
         places.append(NodeTasks(node, given))
         left -= given
+    return tuple(places) if serve(request, places, groups) else None
+
+
+def serve(request: ClusterRequest, places: Sequence[NodeTasks], groups: IntArray) -> bool:
+    """Whether nodes and tasks keep to what a job asks for, whatever is free."""
     try:
         check_places("", request, places, groups)
     except InvalidSolutionError:
-        return None
-    return tuple(places)
+        return False
+    return True
 
 
 def _by_segments(group: IntArray, segment: int) -> IntArray:

@@ -43,6 +43,10 @@ def synthetic_relocation(
     topology = tree.tree()
     levels = len(topology.hops) - 1
     nodes = topology.size
+    if not gangs and not drained:
+        raise UsageError("nothing is asked for: give --gangs or --drained")
+    if size > tree.nodes_per_leaf:
+        raise UsageError(f"--size is {size}, a leaf has {tree.nodes_per_leaf} nodes")
     if drained > nodes:
         raise UsageError(f"{drained} nodes cannot be drained, the cluster has {nodes}")
     capacity = np.tile([CORES_PER_NODE * THOUSANDTHS, GPUS_PER_NODE * THOUSANDTHS], (nodes, 1))
@@ -97,7 +101,7 @@ def synthetic_relocation(
 
 
 def _side_by_side(rng: np.random.Generator, is_free: BoolArray, count: int) -> IntArray:
-    """Return free nodes that follow each other from a random one on, as a scheduler that saw more of them free had."""
+    """Return free nodes that follow each other from a random one on, as an emptier cluster would have given them."""
     free = np.flatnonzero(is_free)
     start = int(rng.integers(len(free)))
     return np.sort(np.roll(free, -start)[: min(count, len(free))])

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
 from allocopt.problems.relocation.order import ordered
-from allocopt.problems.relocation.problem import Relocation, RelocationProblem, verify_relocation
+from allocopt.problems.relocation.problem import GETS_NODES, Relocation, RelocationProblem, verify_relocation
 
 
 class RelocationKind(ProblemKind[RelocationProblem, Relocation]):
@@ -46,7 +46,9 @@ class RelocationKind(ProblemKind[RelocationProblem, Relocation]):
     def remark(self, problem: RelocationProblem, solution: Relocation) -> str:
         stopped, moved = solution.stopped(problem), solution.moved(problem)
         started = sum(bool(places) for places in solution.waiting)
-        told = f"{len(stopped)} jobs stop, {len(moved)} move, {started} of {len(problem.waiting)} gangs start"
+        told = f"{len(stopped)} jobs stop, {len(moved)} move"
+        if problem.waiting:
+            told += f", {started} of {len(problem.waiting)} gangs get nodes"
         if solution.parked:
             told += f"; {len(solution.parked)} leave before their new nodes are free"
         return told
@@ -55,12 +57,10 @@ class RelocationKind(ProblemKind[RelocationProblem, Relocation]):
         columns = (("step", 0), ("what", None), ("job", None), ("nodes", None), ("cost", 2))
         if solution is None:
             return AnswerTable("Steps", columns, ())
-        after = {job.id: places or () for job, places in zip(problem.running, solution.running, strict=True)}
-        after |= {gang.id: places for gang, places in zip(problem.waiting, solution.waiting, strict=True)}
-        costs = dict(problem.costs(solution))
-        rows = []
-        for number, (action, job) in enumerate(solution.steps, 1):
-            nodes = ", ".join(str(node) for node, _ in after[job]) if action in ("move", "start") else None
-            cost = costs.get(job) if action in ("stop", "move") else None
-            rows.append((number, str(action), job, nodes, cost))
+        ends = problem.ends(solution)
+        names = {job: ", ".join(str(node) for node, _ in places) for job, places in ends.items()}
+        rows = [
+            (number, str(action), job, names[job] if action in GETS_NODES else None, cost)
+            for number, (action, job, cost) in enumerate(problem.steps_and_costs(solution), 1)
+        ]
         return AnswerTable("Steps", columns, tuple(rows))

@@ -3,10 +3,12 @@
 Stops come first and starts last: a stop only frees nodes, and a start only takes some. Between them a move waits until
 its new nodes are free. A move is *safe* if no other job that has not moved yet wants one of its new nodes: done at
 once, it is in nobody's way. If whole nodes are moved, every move that finds its nodes free is safe, so that only jobs
-in a circle are left over. Of these, as few as possible are parked. They are found by a search over who has moved and
-who is parked, cheapest first; beyond `MOST_STATES` the job that stands in the way of most others is parked.
+in a circle, and those behind it, are left over. Of these, as few as possible are parked. They are found by a search
+over who has moved and who is parked, fewest parked first; once it has met `MOST_STATES` states, the job that stands in
+the way of most others is parked.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -55,7 +57,7 @@ class _Moves:
     def __init__(self, problem: RelocationProblem, target: Relocation) -> None:
         self._room = Occupancy.at_first(problem)
         for job in target.stopped(problem):
-            self._room.leave(job.request, job.places)
+            self._room.release(job.request, job.places)
         self._jobs: dict[str, PlacedJob] = {job.id: job for job in target.moved(problem)}
         pairs = zip(problem.running, target.running, strict=True)
         self._to = {job.id: at for job, at in pairs if job.id in self._jobs and at is not None}
@@ -64,10 +66,13 @@ class _Moves:
         """Return the steps, and whether no order parks fewer jobs."""
         steps: list[Step] = []
         pending = dict.fromkeys(self._jobs)
-        while safe := next((job for job in pending if self._is_safe(job, pending)), None):
-            self._move(safe, is_parked=False)
-            steps.append(Step(Action.MOVE, safe))
-            del pending[safe]
+        wanted = Counter(node for job in pending for node, _ in self._to[job])
+        while safe := [job for job in pending if self._is_safe(job, wanted)]:
+            for job in safe:
+                self._move(job, is_parked=False)
+                steps.append(Step(Action.MOVE, job))
+                wanted.subtract(node for node, _ in self._to[job])
+                del pending[job]
         if not pending:
             return steps, True
         found = self._searched(tuple(pending))
@@ -75,15 +80,14 @@ class _Moves:
             return [*steps, *found], True
         return [*steps, *self._greedy(list(pending))], False
 
-    def _is_safe(self, job: str, pending: dict[str, None]) -> bool:
-        wanted = {node for node, _ in self._to[job]}
-        others = (node for other in pending if other != job for node, _ in self._to[other])
-        return wanted.isdisjoint(others) and self._fits(job, is_parked=False)
+    def _is_safe(self, job: str, wanted: Counter[int]) -> bool:
+        is_only = all(wanted[node] == 1 for node, _ in self._to[job])
+        return is_only and self._fits(job, is_parked=False)
 
     def _fits(self, job: str, is_parked: bool) -> bool:
         one = self._jobs[job]
         if not is_parked:
-            self._room.leave(one.request, one.places)
+            self._room.release(one.request, one.places)
         fits = self._room.fits(one.request, self._to[job])
         if not is_parked:
             self._room.enter(one.id, one.request, one.places)
@@ -92,7 +96,7 @@ class _Moves:
     def _move(self, job: str, is_parked: bool) -> None:
         one = self._jobs[job]
         if not is_parked:
-            self._room.leave(one.request, one.places)
+            self._room.release(one.request, one.places)
         self._room.enter(job, one.request, self._to[job])
 
     def _undo(self, steps: Sequence[Step]) -> None:
@@ -100,7 +104,7 @@ class _Moves:
         for action, job in reversed(steps):
             one = self._jobs[job]
             if action is Action.MOVE:
-                self._room.leave(one.request, self._to[job])
+                self._room.release(one.request, self._to[job])
         for job in {job for _, job in steps}:
             self._room.enter(job, self._jobs[job].request, self._jobs[job].places)
 
@@ -108,13 +112,13 @@ class _Moves:
         parked: set[str] = set()
         for action, job in steps:
             if action is Action.PARK:
-                self._room.leave(self._jobs[job].request, self._jobs[job].places)
+                self._room.release(self._jobs[job].request, self._jobs[job].places)
                 parked.add(job)
             else:
                 self._move(job, job in parked)
 
     def _searched(self, pending: Sequence[str]) -> list[Step] | None:
-        """Return steps with the fewest parked jobs; None if that takes too many states."""
+        """Return steps with the fewest parked jobs; None if the search meets too many states."""
         least = {(frozenset[str](), frozenset[str]()): 0}
         queue: list[tuple[int, int, tuple[Step, ...]]] = [(0, 0, ())]
         while queue and len(least) <= MOST_STATES:
@@ -151,7 +155,7 @@ class _Moves:
                 continue
             staying = [job for job in pending if job not in parked]
             in_way = max(staying, key=lambda job: self._wanted(self._jobs[job].places, pending))
-            self._room.leave(self._jobs[in_way].request, self._jobs[in_way].places)
+            self._room.release(self._jobs[in_way].request, self._jobs[in_way].places)
             parked.add(in_way)
             steps.append(Step(Action.PARK, in_way))
         return steps

@@ -22,7 +22,13 @@ from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.notebook import html_table
 from allocopt.problems.base import Sense, check_distinct, check_range
-from allocopt.problems.placement.problem import NodeTasks, check_places, check_request
+from allocopt.problems.placement.problem import (
+    LARGEST_COUNT,
+    NodeTasks,
+    check_amounts,
+    check_places,
+    check_request,
+)
 
 LARGEST_COST = 1e12
 
@@ -33,13 +39,17 @@ class Action(StrEnum):
     """What a step does with a job."""
 
     STOP = "stop"
-    """A running job ends and does not come back."""
+    """A running job leaves its nodes and gets no others."""
     PARK = "park"
     """A running job leaves its nodes; a later move gives it new ones."""
     MOVE = "move"
     """A running or parked job gets its new nodes; what it held before is free at once."""
     START = "start"
     """A waiting gang gets its nodes."""
+
+
+GETS_NODES = (Action.MOVE, Action.START)
+"""Actions after which a job has its nodes of the end."""
 
 
 class Step(NamedTuple):
@@ -172,17 +182,24 @@ class RelocationProblem:
         object.__setattr__(self, "waiting", tuple(self.waiting))
         object.__setattr__(self, "capacity", frozen_integers(self.capacity))
         shape, levels = (self.topology.size, len(self.resources)), len(self.topology.hops) - 1
-        check_distinct("resources", self.resources)
+        if len(set(self.resources)) < len(self.resources):
+            raise InvalidProblemError("resources", f"names one twice: {', '.join(self.resources)}")
         if self.capacity.shape != shape:
             fault = f"has shape {self.capacity.shape}, must be (nodes, resources), here {shape}"
             raise InvalidProblemError("capacity", fault)
-        if self.capacity.min(initial=0) < 0:
-            raise InvalidProblemError("capacity", "has a negative amount")
-        if self.emptied.shape != shape[:1] or self.emptied.dtype != np.bool_:
-            raise InvalidProblemError("emptied", f"must be whether each of {shape[0]} nodes has to be empty")
+        for name, amounts in zip(self.resources, self.capacity.T, strict=True):
+            check_amounts(f"capacity.{name}", amounts)
+        if np.shape(self.emptied) != shape[:1] or np.asarray(self.emptied).dtype != np.bool_:
+            raise InvalidProblemError("emptied", f"must be a Boolean array of length {shape[0]}")
+        emptied = np.array(self.emptied)
+        emptied.setflags(write=False)
+        object.__setattr__(self, "emptied", emptied)
         if not self.waiting and not self.emptied.any():
             raise InvalidProblemError("waiting", "is empty, and no node has to be emptied: there is nothing to do")
-        check_distinct("jobs", (*(job.id for job in self.running), *(gang.id for gang in self.waiting)))
+        check_distinct("running", (job.id for job in self.running))
+        check_distinct("waiting", (gang.id for gang in self.waiting))
+        for both in sorted({job.id for job in self.running} & {gang.id for gang in self.waiting}):
+            raise InvalidProblemError("waiting", f"job {both!r} runs already")
         for index, job in enumerate(self.running):
             place = f"running[{index}]"
             check_request(place, job.request, self.resources, self.topology.size, levels)
@@ -191,6 +208,7 @@ class RelocationProblem:
             check_range(f"{place}.node_cost", job.node_cost, 0.0, LARGEST_COST)
             if not job.places:
                 raise InvalidProblemError(f"{place}.places", f"is empty, job {job.id!r} must have a node")
+            check_range(f"{place}.places", max(tasks for _, tasks in job.places), 1, LARGEST_COUNT)
         for index, gang in enumerate(self.waiting):
             check_request(f"waiting[{index}]", gang.request, self.resources, self.topology.size, levels)
             check_range(f"waiting[{index}].wait_cost", gang.wait_cost, 0.0, LARGEST_COST)
@@ -238,8 +256,12 @@ class RelocationProblem:
         jobs, nodes, _ = self.pieces
         return frozenset(np.unique(jobs[self.emptied[nodes]]).tolist())
 
+    def ends(self, solution: Relocation) -> dict[str, Places]:
+        """Return the nodes and tasks that jobs have at the end, by id; jobs without nodes are missing."""
+        return dict(_before_and_after(self, solution)[1])
+
     def costs(self, solution: Relocation) -> Iterator[tuple[str, float]]:
-        """Yield the id of every job that costs something, and how much."""
+        """Yield the id of every job that stops, moves or waits on, and what that costs."""
         for job, places in zip(self.running, solution.running, strict=True):
             if places is None:
                 yield job.id, float(job.stop_cost or 0.0)
@@ -249,6 +271,12 @@ class RelocationProblem:
         for gang, places in zip(self.waiting, solution.waiting, strict=True):
             if not places:
                 yield gang.id, float(gang.wait_cost or 0.0)
+
+    def steps_and_costs(self, solution: Relocation) -> Iterator[tuple[Action, str, float | None]]:
+        """Yield the steps with the cost of each stop and move, None for other steps."""
+        costs = dict(self.costs(solution))
+        for action, job in solution.steps:
+            yield action, job, costs.get(job) if action in (Action.STOP, Action.MOVE) else None
 
     def objective(self, solution: Relocation) -> float:
         """Return the objective of a solution, whether it obeys the rules or not."""
@@ -289,15 +317,15 @@ class Occupancy:
         shared = self.alone[nodes] | (request.is_exclusive & (self.users[nodes] > 0))
         if shared.any():
             node = int(nodes[shared][0])
-            raise InvalidSolutionError(f"job {job!r} comes to node {node}, which it or another job has alone")
+            raise InvalidSolutionError(f"job {job!r} cannot use node {node}: it, or a job there, is exclusive")
         for place, resource in np.argwhere(amounts > self.free[nodes]).tolist():
             node, name = int(nodes[place]), self._resources[resource]
             fault = f"asks for {amounts[place, resource]} {name} on node {node}, {self.free[node, resource]} are free"
             raise InvalidSolutionError(f"job {job!r} {fault}")
         self._change(request, nodes, amounts, 1)
 
-    def leave(self, request: ClusterRequest, places: Places) -> None:
-        """Let a job give its nodes back."""
+    def release(self, request: ClusterRequest, places: Places) -> None:
+        """Take a job off its nodes."""
         self._change(request, *_amounts(request, places), -1)
 
     def _change(self, request: ClusterRequest, nodes: IntArray, amounts: IntArray, sign: int) -> None:
@@ -358,15 +386,15 @@ def verify_relocation(problem: RelocationProblem, solution: Relocation) -> float
     pairs = (("running jobs", problem.running, solution.running), ("waiting gangs", problem.waiting, solution.waiting))
     for what, jobs, places in pairs:
         if len(jobs) != len(places):
-            raise InvalidSolutionError(f"there are places for {len(places)} of {len(jobs)} {what}")
+            raise InvalidSolutionError(f"the solution has {len(places)} {what}, the problem {len(jobs)}")
     groups = problem.groups
     is_staying = np.array([job.places == at for job, at in zip(problem.running, solution.running, strict=True)])
     for job, at in zip(problem.running, solution.running, strict=True):
         if at != job.places:
             _check_change(problem, job, at, groups)
-    jobs, nodes, _ = problem.pieces
-    for piece in np.flatnonzero(problem.emptied[nodes] & is_staying[jobs] if len(jobs) else [])[:1].tolist():
-        _check_emptied(problem, problem.running[jobs[piece]].id, problem.running[jobs[piece]].places)
+    for number in sorted(problem.leaving):
+        if is_staying[number]:
+            _check_emptied(problem, problem.running[number].id, problem.running[number].places)
     for gang, at in zip(problem.waiting, solution.waiting, strict=True):
         if at:
             check_places(f"job {gang.id!r}", gang.request, at, groups)
@@ -400,29 +428,29 @@ def _check_steps(problem: RelocationProblem, solution: Relocation) -> None:
     held, wanted = _before_and_after(problem, solution)
     requests = {job.id: job.request for job in problem.running}
     requests |= {gang.id: gang.request for gang in problem.waiting}
+    changes = {
+        Action.STOP: {job.id for job in solution.stopped(problem)},
+        Action.MOVE: {job.id for job in solution.moved(problem)},
+        Action.START: {gang.id for gang, at in zip(problem.waiting, solution.waiting, strict=True) if at},
+    }
+    changes[Action.PARK] = changes[Action.MOVE]
     room = Occupancy.at_first(problem)
-    parked: set[str] = set()
-    for action, job in solution.steps:
+    done: set[str] = set()
+    for number, (action, job) in enumerate(solution.steps, 1):
+        step = f"step {number}, {action} {job!r}"
         if job not in requests:
-            raise InvalidSolutionError(f"a step is about job {job!r}, which is not in the instance")
-        is_running = job in held
-        if is_running != (action is not Action.START) and not (action is Action.MOVE and job in parked):
-            raise InvalidSolutionError(
-                f"step {action} of job {job!r}, which {'runs' if is_running else 'does not run'}"
-            )
-        if is_running:
-            room.leave(requests[job], held.pop(job))
+            raise InvalidSolutionError(f"{step}: the job is not in the instance")
+        if job not in changes[action] or job in done or (action is Action.PARK and job not in held):
+            raise InvalidSolutionError(f"{step}: this is not what the solution says of the job, or it is done already")
+        if job in held:
+            room.release(requests[job], held.pop(job))
         if action is Action.PARK:
-            parked.add(job)
-        elif action is not Action.STOP:
-            if not wanted.get(job):
-                raise InvalidSolutionError(f"step {action} of job {job!r}, which has no nodes at the end")
+            continue
+        done.add(job)
+        if action is not Action.STOP:
             room.enter(job, requests[job], wanted[job])
-            parked.discard(job)
-            held[job] = wanted[job]
-    for job in sorted(held.keys() | wanted.keys()):
-        if held.get(job) != wanted.get(job):
-            raise InvalidSolutionError(f"the steps leave job {job!r} on other nodes than the solution says")
+    for missing in sorted((changes[Action.STOP] | changes[Action.MOVE] | changes[Action.START]) - done):
+        raise InvalidSolutionError(f"no step does what the solution says of job {missing!r}")
 
 
 def _before_and_after(
@@ -438,4 +466,4 @@ def _before_and_after(
 def _amounts(request: ClusterRequest, places: Places) -> tuple[IntArray, IntArray]:
     """Return the nodes of a job, and what it takes of each."""
     nodes, tasks = np.array(places, dtype=np.int64).reshape(-1, 2).T
-    return nodes, request.per_node + tasks[:, None] * request.per_task
+    return nodes, request.use(tasks)

@@ -1,25 +1,29 @@
 """The relocation problem of a Slurm cluster as it is now.
 
-A batch job that Slurm may queue again (``Requeue=1``) may stop or move; all others stay. A job that Slurm stops and
-queues again begins anew, wherever it comes back: to stop it costs its nodes, to move it, which gives it new nodes at
-once, half of that.
+A batch job that runs and that Slurm may queue again (``Requeue=1``) may stop or move; all others stay. A job that Slurm
+stops and queues again begins anew, wherever it comes back: stopping it costs its number of nodes, moving it, which
+gives it new nodes at once, costs half. Nodes that take no jobs, such as drained ones, are part of the problem, because
+jobs may still run there; nobody is placed on them.
 """
 
+import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
-from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.cluster import CORES, THOUSANDTHS, Cluster
 from allocopt.cluster.hostlist import HostlistError, expand_hostlist
-from allocopt.cluster.request import ClusterRequest, Request
+from allocopt.cluster.request import ClusterRequest
 from allocopt.cluster.slurm_jobs import Queue, RunningJob
 from allocopt.cluster.unserved import UnservedError, brief
-from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.errors import BadFileError, InvalidProblemError, UsageError
 from allocopt.problems.placement.problem import NodeTasks
 from allocopt.problems.relocation.problem import (
+    GETS_NODES,
     Action,
     PlacedJob,
     Places,
@@ -57,26 +61,41 @@ class Aims:
 
 
 def snapshot(cluster: Cluster, queue: Queue, aims: Aims, name: str) -> tuple[RelocationProblem, list[str]]:
-    """Return the problem of a cluster and its jobs, and remarks about jobs that are taken otherwise than they say.
+    """Return the problem of a cluster and its jobs, and remarks about jobs whose records could not be used as written.
 
-    Raises `UsageError` if a job or node that is named does not exist, or nothing is asked for.
+    Raises `UsageError` if a job or node that is named does not exist or may not start, or nothing is asked for.
     """
     if not (aims.start or aims.drained or aims.racks):
         raise UsageError("nothing is asked for: give --start, --drain or --free-racks")
-    found = _Snapshot(cluster)
+    if aims.within is not None and not aims.start:
+        raise UsageError("--within needs --start")
+    if aims.size and not aims.racks:
+        raise UsageError("--size needs --free-racks")
+    if not queue.running:
+        raise UsageError("the queue has no running job, so that nobody can stop or move")
+    whole = cluster.complete or cluster
+    takes_jobs = np.isin(np.array(whole.topology.nodes), np.array(cluster.topology.nodes))
+    found = _Snapshot(whole)
     for job in queue.running:
         found.add(job)
-    waiting = [*_gangs(cluster, queue, aims), *_racks(cluster, aims)]
+    capacity = found.capacity()
+    found.stay_unlisted(capacity)
+    waiting = [*_gangs(whole, queue, aims), *_racks(whole, aims)]
     problem = RelocationProblem(
-        topology=cluster.topology.tree,
-        resources=cluster.resources,
-        capacity=cluster.capacity,
-        running=tuple(found.running),
-        waiting=tuple(waiting),
-        emptied=_marked(cluster, aims.drained),
+        topology=whole.topology.tree,
+        resources=whole.resources,
+        capacity=capacity,
+        running=tuple(replace(job, request=_on(job.request, takes_jobs)) for job in found.running),
+        waiting=tuple(replace(gang, request=_on(gang.request, takes_jobs)) for gang in waiting),
+        emptied=_marked(whole, aims.drained),
         name=name,
     )
     return problem, found.remarks()
+
+
+def _on(request: ClusterRequest, takes_jobs: BoolArray) -> ClusterRequest:
+    """Return a request for nodes that take jobs alone."""
+    return request if takes_jobs.all() else request._replace(masks=request.masks & takes_jobs)
 
 
 class _Snapshot:
@@ -87,37 +106,45 @@ class _Snapshot:
         self._known = frozenset(cluster.topology.nodes)
         self._free = cluster.capacity.copy()
         self._users = np.zeros(cluster.size, dtype=np.int64)
+        self._is_full, self._is_alone = (np.zeros(cluster.size, dtype=np.bool_) for _ in range(2))
         self._told: Counter[str] = Counter()
+        self._ids: set[str] = set()
         self.running: list[PlacedJob] = []
 
     def add(self, job: RunningJob) -> None:
-        """Add a job, as it asked to be where that agrees with its nodes, else with its nodes as a whole."""
-        cluster = self._cluster
-        names = [name for name in job.nodes if name in self._known]
+        """Add a job where it runs; one of which it is not known what it has of its nodes stays, and they are full."""
+        if job.is_unplaced:
+            raise UsageError(f"job {job.id} runs on nodes that cannot be read: whether they are free is not known")
+        names = sorted({name for name in job.nodes if name in self._known})
         if not names:
             fault = "of which no node is in the cluster's files" if job.nodes else "whose nodes are not given"
-            self._told[f"{fault}, left out"] += 1
+            self._told[f"{fault}, not counted"] += 1
             return
-        nodes = np.sort(np.array(cluster.topology.numbers(names), dtype=np.int64))
-        may_leave = job.may_be_requeued and len(names) == len(job.nodes)
+        nodes = np.sort(np.array(self._cluster.topology.numbers(names), dtype=np.int64))
+        may_leave, places = bool(job.id) and job.may_be_requeued and len(names) == len(set(job.nodes)), None
         try:
-            request = job.requested().on(cluster)
-        except UnservedError as error:
-            self._told[f"that stay, {brief(error.reason)}"] += 1
-            request, may_leave = Request.whole_nodes(len(nodes)).on(cluster), False
-        places = self._places(request, nodes)
+            fault = "of which the files do not say what they have of their nodes"
+            if job.is_known:
+                request = self._as_allocated(job, job.requested().on(self._cluster), nodes)
+                places = self._places(request, nodes)
+        except (UnservedError, BadFileError) as error:
+            fault = brief(error.reason) if isinstance(error, UnservedError) else "whose record cannot be read"
+        if places is not None and self._is_alone[nodes].any():
+            places, fault = None, "which share nodes of a job that has them alone"
         if places is None:
-            self._told["taken with their nodes as a whole, which they share in a way that is not given"] += 1
-            request = Request.whole_nodes(len(nodes)).on(cluster)
-            places = self._places(request, nodes)
-        if places is None:
-            self._told["that share nodes taken as a whole, left out"] += 1
-            return
+            self._told[f"that stay, their nodes taken as full, {fault}"] += 1
+            request, may_leave = self._unknown(len(nodes)), False
+            places = tuple(NodeTasks(node, 1) for node in nodes.tolist())
+            self._is_full[nodes] = True
+            self._stop_being_alone(nodes)
         self._take(request, places)
+        if job.id and job.id in self._ids:
+            raise UsageError(f"the queue has two records of running job {job.id}")
+        self._ids.add(job.id)
         cost = float(len(nodes))
         self.running.append(
             PlacedJob(
-                id=job.id or f"job-{len(self.running) + 1}",
+                id=job.id or f"without id, number {len(self.running) + 1}",
                 request=request,
                 places=places,
                 stop_cost=cost if may_leave else None,
@@ -125,36 +152,95 @@ class _Snapshot:
             )
         )
 
+    def capacity(self) -> IntArray:
+        """Return what nodes have for the jobs of the problem, less what else is in use by the cluster's files."""
+        told = self._cluster.capacity - self._cluster.free
+        others = np.maximum(told - (self._cluster.capacity - self._free), 0)
+        # An exclusive job has all of its nodes, whatever it asks for.
+        others[self._is_alone] = 0
+        others[self._is_full] = self._free[self._is_full]
+        capacity: IntArray = self._cluster.capacity - others
+        return capacity
+
+    def stay_unlisted(self, capacity: IntArray) -> None:
+        """Add a job that stays for each node that the cluster's files say is in use beyond the jobs of the queue."""
+        less = (capacity < self._cluster.capacity).any(axis=1) & ~self._is_full
+        nodes = np.flatnonzero(less)
+        if len(nodes):
+            self._told["that the queue does not list, their nodes taken as full"] += len(nodes)
+            self._stop_being_alone(nodes)
+        for node in nodes.tolist():
+            name = f"unlisted on {self._cluster.topology.nodes[node]}"
+            self.running.append(PlacedJob(name, self._unknown(1), (NodeTasks(node, 1),)))
+
     def remarks(self) -> list[str]:
         """Return a line for each reason for which jobs are taken otherwise, and how many they are."""
         return [f"running jobs {reason}: {count}" for reason, count in sorted(self._told.items())]
 
+    def _as_allocated(self, job: RunningJob, request: ClusterRequest, nodes: IntArray) -> ClusterRequest:
+        """Return a request with all the cores that the job has, which may be more than it asked for."""
+        if request.is_exclusive:
+            return request
+        cores = job.allocated_cpus / float(self._cluster.cpus_per_core[nodes].min()) * THOUSANDTHS
+        column = self._cluster.resources.index(CORES)
+        asked = request.tasks * int(request.per_task[column]) + len(nodes) * int(request.per_node[column])
+        more = math.ceil(max(0.0, cores - asked) / len(nodes))
+        per_node = request.per_node.copy()
+        per_node[column] += more
+        return request._replace(per_node=per_node)
+
     def _places(self, request: ClusterRequest, nodes: IntArray) -> Places | None:
         """Return the tasks of a job on its nodes; None if they do not fit there beside the jobs before it."""
-        is_alone = request.is_exclusive and self._users[nodes].any()
-        if is_alone or not request.least_nodes <= len(nodes) <= request.most_nodes:
+        is_shared = request.is_exclusive and self._users[nodes].any()
+        if is_shared or not request.least_nodes <= len(nodes) <= request.most_nodes:
             return None
         tasks = request.spread(self._free, nodes)
         if int(tasks.sum()) != request.tasks or tasks.min() < 1:
             return None
         return tuple(NodeTasks(node, count) for node, count in zip(nodes.tolist(), tasks.tolist(), strict=True))
 
+    def _unknown(self, nodes: int) -> ClusterRequest:
+        """Return a request for so many nodes and nothing of them, for their capacity is what others have."""
+        nothing = np.zeros(len(self._cluster.resources), dtype=np.int64)
+        everywhere = np.ones((1, self._cluster.size), dtype=np.bool_)
+        levels = len(self._cluster.topology.tree.hops) - 1
+        return ClusterRequest(nodes, nodes, nodes, 1, False, nothing, nothing, everywhere, (0,) * levels, 0)
+
     def _take(self, request: ClusterRequest, places: Places) -> None:
         nodes, tasks = np.array(places, dtype=np.int64).T
-        used = request.per_node + tasks[:, None] * request.per_task
-        self._free[nodes] -= self._free[nodes] if request.is_exclusive else used
+        self._free[nodes] -= request.use(tasks)
         self._users[nodes] += 1
+        self._is_alone[nodes] |= request.is_exclusive
+
+    def _stop_being_alone(self, nodes: IntArray) -> None:
+        """Let jobs stay, as unknown ones, that have some of these nodes alone: the files contradict one another."""
+        shared = set(nodes[self._is_alone[nodes]].tolist())
+        for number, job in enumerate(self.running) if shared else ():
+            if job.request.is_exclusive and not shared.isdisjoint(node for node, _ in job.places):
+                request = self._unknown(len(job.places))
+                self.running[number] = replace(job, request=request, stop_cost=None, move_cost=None)
+                own = [node for node, _ in job.places]
+                self._is_full[own], self._is_alone[own] = True, False
 
 
 def _gangs(cluster: Cluster, queue: Queue, aims: Aims) -> list[WaitingGang]:
     """Return the waiting jobs that must start."""
     waiting = {job.id: job for job in queue.jobs}
     gangs = []
-    for name in aims.start:
+    for name in dict.fromkeys(aims.start):
         if name not in waiting:
-            raise UsageError(f"--start {name}: no job of that id waits")
+            parts = [job for job in waiting if re.match(rf"{re.escape(name)}[_+]", job)]
+            hint = f"; there are {', '.join(parts[:3])}" if parts else ""
+            raise UsageError(f"--start {name}: no job of that id waits{hint}")
+        if name in {job.id for job in queue.running}:
+            raise UsageError(f"--start {name}: the job still has its nodes from before")
+        job = waiting[name]
+        if job.waits_for:
+            raise UsageError(f"--start {name}: the job may not start now, Slurm gives the reason {job.waits_for}")
+        if job.together:
+            raise UsageError(f"--start {name}: it is a component of job {job.together}, which start together")
         try:
-            request = waiting[name].request.on(cluster)
+            request = job.request.on(cluster)
         except UnservedError as error:
             raise UsageError(f"--start {name}: the job {error.fault}") from None
         gangs.append(WaitingGang(name, _kept_within(cluster, request, aims.within)))
@@ -164,8 +250,9 @@ def _gangs(cluster: Cluster, queue: Queue, aims: Aims) -> list[WaitingGang]:
 def _kept_within(cluster: Cluster, request: ClusterRequest, within: str | None) -> ClusterRequest:
     if within is None:
         return request
+    is_number = within.isascii() and within.isdigit() and len(within) < 4
     try:
-        level = level_index(cluster.topology.tree, int(within) if within.isdigit() else within, "--within")
+        level = level_index(cluster.topology.tree, int(within) if is_number else within, "--within")
     except InvalidProblemError as error:
         raise UsageError(f"--within {error.fault}") from None
     most = list(request.most_groups)
@@ -179,23 +266,30 @@ def _racks(cluster: Cluster, aims: Aims) -> list[WaitingGang]:
         return []
     if aims.size < 1:
         raise UsageError("--free-racks needs --size: how many nodes of each rack have to be free")
-    levels = len(cluster.topology.tree.hops) - 1
+    tree = cluster.topology.tree
+    levels, size = len(tree.hops) - 1, cluster.size
     if not levels:
         raise UsageError("--free-racks: the cluster's files name no racks; give a topology.conf")
-    request = Request.whole_nodes(aims.racks * aims.size)
-    try:
-        asked = request.on(cluster)
-    except UnservedError as error:
-        raise UsageError(f"--free-racks: the racks together {error.fault}") from None
-    segments = (aims.size, *(0,) * (levels - 1))
-    return [WaitingGang(FREE_RACKS, asked._replace(segments=segments, most_groups=(0,) * levels))]
+    largest = int(np.bincount(tree.groups_of(np.arange(size))[0]).max())
+    if largest >= 2 * aims.size:
+        fault = f"a rack has {largest} nodes, so that two parts of {aims.size} could lie in one rack"
+        raise UsageError(f"--size {aims.size}: {fault}; ask for more than half of the largest rack")
+    nodes, nothing = aims.racks * aims.size, np.zeros(len(cluster.resources), dtype=np.int64)
+    segments, everywhere = (aims.size, *(0,) * (levels - 1)), np.ones((1, size), dtype=np.bool_)
+    request = ClusterRequest(
+        nodes, nodes, nodes, 1, True, nothing, nothing, everywhere, (0,) * levels, 0, segments
+    )  # fmt: skip
+    return [WaitingGang(FREE_RACKS, request)]
 
 
 def _marked(cluster: Cluster, drained: str) -> BoolArray:
     marked = np.zeros(cluster.size, dtype=np.bool_)
     if drained:
         try:
-            marked[cluster.topology.numbers(expand_hostlist(drained))] = True
+            names = expand_hostlist(drained)
+            if not names:
+                raise UsageError(f"--drain {drained!r} names no node")
+            marked[cluster.topology.numbers(names)] = True
         except HostlistError as error:
             raise UsageError(f"--drain {drained}: {error}") from None
         except InvalidProblemError as error:
@@ -203,18 +297,22 @@ def _marked(cluster: Cluster, drained: str) -> BoolArray:
     return marked
 
 
-def slurm_commands(steps: Sequence[Step], nodes_of: Mapping[str, str]) -> list[str]:
+def slurm_commands(steps: Sequence[Step], nodes_of: Mapping[str, str], drained: str = "") -> list[str]:
     """Return the commands of Slurm that do the steps of a relocation, for an operator to read and run.
 
-    A job that leaves its nodes is queued again and held. A job that gets nodes is told to take them, and let go. Each
-    command has to be waited for, until the nodes that it frees are idle. What only keeps nodes free has no command.
+    Nodes to be emptied are drained first. A job that leaves its nodes is queued again and held; one that stops stays
+    held. A job that gets nodes is told to take them, and released. Each command has to be waited for, until the nodes
+    that it frees are idle. Nothing keeps other waiting jobs from nodes that become free. What only keeps racks free
+    has no command.
 
     Parameters
     ----------
     nodes_of
         Hostlist of each job at the end, by id.
+    drained
+        Hostlist of the nodes that have to be emptied.
     """
-    found: list[str] = []
+    found = [f"scontrol update NodeName={drained} State=DRAIN Reason=relocation"] if drained else []
     held: set[str] = set()
     for action, job in steps:
         if job == FREE_RACKS:
@@ -222,7 +320,7 @@ def slurm_commands(steps: Sequence[Step], nodes_of: Mapping[str, str]) -> list[s
         if action is not Action.START and job not in held:
             found.append(f"scontrol requeuehold {job}")
             held.add(job)
-        if action in (Action.MOVE, Action.START):
+        if action in GETS_NODES:
             found.append(f"scontrol update JobId={job} ReqNodeList={nodes_of[job]}")
         if action is Action.MOVE:
             found.append(f"scontrol release {job}")

@@ -8,6 +8,7 @@ from support.relocations import broken_rule, on, problem_of, random_problem, req
 
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.problems.kind import get_kind
+from allocopt.problems.placement.problem import NodeTasks
 from allocopt.problems.relocation.order import ordered
 from allocopt.problems.relocation.problem import (
     Action,
@@ -50,7 +51,7 @@ def test_of_jobs_in_a_circle_one_is_parked(count: int) -> None:
     assert verify_relocation(problem, solution) == count + 1  # the gang waits on
 
 
-def test_a_circle_with_a_free_node_beside_it_still_parks_a_job_for_every_job_goes_where_it_is_told() -> None:
+def test_parking_is_needed_even_when_another_node_is_idle() -> None:
     _, solution = circle("a", "b")
     assert [str(step.action) for step in solution.steps] == ["park", "move", "move"]
 
@@ -172,15 +173,29 @@ def shuffled(rng: np.random.Generator, size: int, units: int) -> list[tuple[int,
 
 def test_steps_are_carried_out_one_by_one_when_a_solution_is_verified() -> None:
     problem, solution = circle("a", "b")
-    backwards = replace(solution, steps=(Step(Action.MOVE, "a"), Step(Action.MOVE, "b")))
-    with pytest.raises(InvalidSolutionError, match="job 'a' asks for 2 gpus on node 1, 0 are free"):
-        verify_relocation(problem, backwards)
-    with pytest.raises(InvalidSolutionError, match="the steps leave job 'a' on other nodes"):
-        verify_relocation(problem, replace(solution, steps=()))
-    with pytest.raises(InvalidSolutionError, match="step start of job 'a', which runs"):
-        verify_relocation(problem, replace(solution, steps=(Step(Action.START, "a"),)))
-    with pytest.raises(InvalidSolutionError, match="job 'x', which is not in the instance"):
-        verify_relocation(problem, replace(solution, steps=(Step(Action.STOP, "x"),)))
+
+    def fault(*steps: tuple[str, str]) -> str:
+        with pytest.raises(InvalidSolutionError) as error:
+            verify_relocation(problem, replace(solution, steps=tuple(Step(Action(one), job) for one, job in steps)))
+        return str(error.value)
+
+    assert fault(("move", "a"), ("move", "b")) == "job 'a' asks for 2 gpus on node 1, 0 are free"
+    assert fault() == "no step does what the solution says of job 'a'"
+    not_said = "this is not what the solution says of the job, or it is done already"
+    assert fault(("start", "a")) == f"step 1, start 'a': {not_said}"
+    assert fault(("stop", "a")) == f"step 1, stop 'a': {not_said}"
+    assert fault(("park", "g")) == f"step 1, park 'g': {not_said}"
+    assert fault(("park", "a"), ("park", "a")) == f"step 2, park 'a': {not_said}"
+    assert fault(("park", "a"), ("move", "b"), ("move", "b")) == f"step 3, move 'b': {not_said}"
+    assert fault(("stop", "x")) == "step 1, stop 'x': the job is not in the instance"
+
+
+def test_a_job_that_stays_must_not_be_parked_and_put_back() -> None:
+    fixed = PlacedJob("f", request(SIZE, 1), on(5))
+    problem = problem_of(3, SIZE, [fixed], [WaitingGang("g", request(SIZE, 1), 1.0)])
+    steps = (Step(Action.PARK, "f"), Step(Action.MOVE, "f"))
+    with pytest.raises(InvalidSolutionError, match="step 1, park 'f'"):
+        verify_relocation(problem, Relocation((on(5),), ((),), steps))
 
 
 def test_a_broken_rule_is_named_with_its_job_and_node() -> None:
@@ -198,7 +213,7 @@ def test_a_broken_rule_is_named_with_its_job_and_node() -> None:
     assert fault([on(0), on(3)], on(1, 2)) == "job 'f' is moved, which it must not be"
     assert fault([on(0), on(5)], on(2, 3)) == "job 'g' spans 2 groups of level 1, may span 1"
     assert fault([on(4), on(5)], on(1, 2)) == "job 'a' is on node 4 at the end, which has to be empty"
-    assert fault([on(0), on(5)], on(0, 1)) == "the steps leave job 'g' on other nodes than the solution says"
+    assert fault([on(0), on(5)], on(0, 1)) == "no step does what the solution says of job 'g'"
 
 
 def test_a_problem_without_anything_to_do_or_with_jobs_on_each_other_is_refused() -> None:
@@ -206,8 +221,19 @@ def test_a_problem_without_anything_to_do_or_with_jobs_on_each_other_is_refused(
         problem_of(3, SIZE, [movable("a", 0)], [])
     with pytest.raises(InvalidProblemError, match="job 'b' asks for 2 gpus on node 0, 0 are free"):
         problem_of(3, SIZE, [movable("a", 0), movable("b", 0)], [], emptied=[1])
-    with pytest.raises(InvalidProblemError, match="is given twice"):
+    with pytest.raises(InvalidProblemError, match=r"running\[1\].id: job 'a' is given twice"):
         problem_of(3, SIZE, [movable("a", 0), movable("a", 1)], [], emptied=[1])
+    with pytest.raises(InvalidProblemError, match="job 'a' runs already"):
+        problem_of(3, SIZE, [movable("a", 0)], [WaitingGang("a", request(SIZE, 1))])
+    huge = PlacedJob("a", request(SIZE, 1), (NodeTasks(0, 2**62),))
+    with pytest.raises(InvalidProblemError, match=r"must be within 1 \.\. 1e"):
+        problem_of(3, SIZE, [huge], [], emptied=[1])
+
+
+def test_an_instance_cannot_be_changed_through_the_arrays_it_was_made_of() -> None:
+    problem = problem_of(3, SIZE, [], [], emptied=[1])
+    assert not problem.emptied.flags.writeable
+    assert not problem.capacity.flags.writeable
 
 
 @pytest.mark.parametrize("seed", range(20))
