@@ -16,6 +16,7 @@ from allocopt.traces.variants import Interval
 from papers.pages import page_parser, write_page
 
 INSTANCES = 20
+SIZE = 16  # nodes of a gang in a rack, or of a segment
 LIMIT_S = 60.0
 RULES = ("cheapest-first", "best-rack")
 REFERENCE = "auto"
@@ -41,7 +42,7 @@ class Family:
         """Draw one."""
         rng = np.random.default_rng((seed, self.nodes))
         made = synthetic_relocation(
-            f"{self.name}-{self.nodes}-{seed}", rng, tree(self.nodes, self.rack), **self.options
+            f"{self.name}-{self.nodes}-{seed}", rng, tree(self.nodes, self.rack), **{"size": SIZE, **self.options}
         )
         asked = made.waiting[0].request if made.waiting else None
         gangs = list(made.waiting)

@@ -13,7 +13,7 @@ from allocopt.errors import UsageError
 from allocopt.problems.placement.problem import NodeTasks
 from allocopt.problems.relocation.problem import PlacedJob, RelocationProblem, WaitingGang
 
-DEFAULT_TREE = FatTreeOptions(pods=6, leaves_per_pod=6, nodes_per_leaf=16)
+DEFAULT_TREE = FatTreeOptions()
 SIZES = {1: 0.3, 2: 0.25, 3: 0.1, 4: 0.15, 6: 0.05, 8: 0.1, 16: 0.05}  # nodes of running jobs, and their shares
 GPUS_PER_NODE, CORES_PER_NODE = 8, 64
 PARTS = {1: 0.4, 2: 0.3, 4: 0.3}  # GPUs of running jobs on one node, and their shares
@@ -29,7 +29,7 @@ def synthetic_relocation(
     compact: Annotated[bool, typer.Option("--compact", help="Jobs that fit a leaf move within one.")] = False,
     shared: Annotated[float, typer.Option(min=0, max=1, help="Share of the nodes whose GPUs jobs share.")] = 0.0,
     gangs: Annotated[int, typer.Option(min=0, max=1000, help="Number of waiting gangs.")] = 1,
-    size: Annotated[int, typer.Option(min=1, max=100_000, help="Nodes of a gang, or of each of its segments.")] = 16,
+    size: Annotated[int, typer.Option(min=1, max=100_000, help="Nodes of a gang, or of each of its segments.")] = 10,
     segments: Annotated[int, typer.Option(min=1, max=1000, help="Segments of a gang, each within a leaf.")] = 1,
     wait_cost: Annotated[
         float | None, typer.Option(min=0, help="Cost of a gang's waiting on; if not given, it must start.")

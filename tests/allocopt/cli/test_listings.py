@@ -144,7 +144,7 @@ def test_help_of_every_command_fits_a_screen(
         ("allocopt sim", {"simulate"}),
         ("allocopt solve @tiny --solver prop-", set()),
         ("allocopt solve @tiny --solver dp", {"dp"}),
-        ("allocopt solve @tiny --solver best", {"best-fit", "best-fit-by-level"}),
+        ("allocopt solve @tiny --solver best", {"best-fit", "best-fit-by-level", "best-rack"}),
         ("allocopt simulate a.swf --policy dras-p", {"dras-pg", "dras-ppo"}),
         ("allocopt simulate a.swf --allocator lagr", {"lagrangian"}),
         ("allocopt simulate a.swf --backfill e", {"easy"}),
