@@ -3,7 +3,7 @@
 Every row is a reading. It begins with the one of ``nsa-table3``, varies one thing, then several, and ends with what the
 authors' program does (see `papers.nsa.authors`). The epochs begin at jobs that are drawn, the same for all readings, as
 in the program; its own draws are not known, so that the printed means are those of another sample: over ten epochs
-the printed ones of the first column have a standard error of one per cent.
+their standard error is 0.9 (Seq.) to 1.5 % (the SCAS optimum).
 """
 
 from collections.abc import Iterator
@@ -108,7 +108,9 @@ READINGS = {
 def drawn_starts(asked: Asked, workload: Workload, seed: int) -> list[int]:
     """Draw the jobs that the epochs begin with."""
     latest = max(1, len(workload) - JOBS_PER_EPOCH)
-    return np.random.default_rng(seed).integers(latest, size=asked.size(EPOCHS, tables.QUICK_EPOCHS)).tolist()
+    n_epochs = asked.size(EPOCHS, tables.QUICK_EPOCHS)
+    starts: list[int] = np.random.default_rng(seed).integers(latest, size=n_epochs).tolist()
+    return starts
 
 
 def solved_periods(

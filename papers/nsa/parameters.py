@@ -1,6 +1,6 @@
 """Table II of the NSA paper: numbers of parameters by readings of the layers that are printed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ class Layers(NamedTuple):
 
 
 PRINTED = Layers()
-COUNTS = {
+COUNTS: dict[str, Callable[[str], int]] = {
     "as printed, and a layer of 100 outputs": lambda name: PRINTED.count(name, HIDDEN, Q),
     "as printed, and no more": lambda name: PRINTED.count(name, HIDDEN),
     "as printed, with 100 outputs in place of 256": lambda name: PRINTED.count(name, Q),

@@ -203,10 +203,6 @@ def printed_temperature(steps: int) -> float:
     return 2.5 * float(np.exp(-np.log(1000.0) / steps))
 
 
-def _as_printed(steps: int) -> dict[str, float]:
-    return {"hottest": printed_temperature(steps), "coldest": printed_temperature(steps)}
-
-
 WALK = AnnealingAsPublished()
 AS_RUN = Nsa(hottest=25.0, coldest=0.0025, sharpness=1.0, walk="published")
 """NSA in the walk of the authors' code: its temperatures, a rejected move stays, actions are drawn as trained."""
@@ -230,8 +226,12 @@ METHODS_OF_THREE = {
     "SA-1000": Method(WALK, "free", 1000),
     LEADER: nsa_500(),
     "NSA-500 in the published walk": Method(AS_RUN, "free", 500),
-    "NSA-500, Algorithm 1 as printed": Method(Nsa(sharpness=1.0, **_as_printed(500)), "free", 500),
-    "SA-1000, Algorithm 1 as printed": Method(Annealing(most_removed=2, **_as_printed(1000)), "dcas", 1000),
+    "NSA-500, Algorithm 1 as printed": Method(
+        Nsa(hottest=printed_temperature(500), coldest=printed_temperature(500), sharpness=1.0), "free", 500
+    ),
+    "SA-1000, Algorithm 1 as printed": Method(
+        Annealing(printed_temperature(1000), printed_temperature(1000), most_removed=2), "dcas", 1000
+    ),
     "NSA-500, permuted weights": Method(PermutedNsa(), "free", 500),
     # All logits are 0: any of the first 100 idle nodes, each as likely.
     "NSA-500, zero weights": Method(Nsa(sharpness=0.0), "free", 500),
