@@ -10,6 +10,7 @@ ARTIFACTS = (
     figures.FIVE,
     figures.SIX,
     cost_level.LEVEL,
+    as_run.TABLES_AS_RUN,
     as_run.SAME_TIME,
     as_run.NETWORKS_AS_RUN,
     as_run.SIX_AS_RUN,

@@ -1,7 +1,7 @@
 """The page of the NSA paper: what ``allocopt reproduce`` wrote.
 
 Run ``allocopt reproduce`` with each of ``nsa-table2``, ``nsa-table3``, ``nsa-table4``, ``nsa-figure5``,
-``nsa-cost-level``, ``nsa-same-time`` and ``nsa-figure5-authors`` first; ``--rows`` is the folder with their files.
+``nsa-cost-level``, ``nsa-tables-authors``, ``nsa-same-time`` and ``nsa-figure5-authors`` first; ``--rows`` is the folder with their files.
 """
 
 from learned.nsa.networks import NETWORKS
@@ -70,6 +70,15 @@ SELECTIONS = {
             "largest error, %": 1,
             f"largest error but for {LEADER}, %": 1,
         },
+    ),
+    "as_run": Selection(
+        "nsa-tables-authors",
+        "(Avg.)",
+        {
+            **{f"{name} {what}": digits for name in PRINTED for what, digits in (("cost", 0), ("error, %", 1))},
+            **{f"Impr. % on {name}": 2 for name in ("SA-1000", "SA-500", OPTIMUM)},
+        },
+        has_spread=True,
     ),
     "same_time": Selection("nsa-same-time", _ROW, {"SA-1000 ms": 1, f"{LEADER} ms": 1, f"{LEADER} over SA-1000": 2}),
     "figure5": Selection(

@@ -90,7 +90,7 @@ def write_curve(folder: Path, columns: str) -> None:
 STATISTICS = [f"wait h, {name}" for name in ("min", "q1", "median", "q3", "max", "mean")]
 SELECTED = {
     "nsa": {
-        **dict.fromkeys(("table3", "walks", "controls", "table4"), "Avg."),
+        **dict.fromkeys(("table3", "walks", "controls", "table4", "as_run"), "Avg."),
         **dict.fromkeys(("figure5", "figure5_authors"), "500 steps"),
         "level": "as in nsa-table3",
         "same_time": "compiled",

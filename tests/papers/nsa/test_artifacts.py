@@ -127,6 +127,19 @@ def test_every_reading_has_its_costs_beside_the_printed_ones(
 
 
 @pytest.mark.slow
+def test_the_tables_as_run_stand_beside_the_published_ones(request_for: ReproductionRequest) -> None:
+    pytest.importorskip("torch")
+    rows = rows_of("nsa-tables-authors", request_for)
+    assert rows["Avg.", "Impr. % on SA-1000"].published == 1.34
+    assert rows["Avg.", f"Impr. % on {OPTIMUM}"].published == -7.82
+    assert rows["Avg.", "SA-500 cost"].published == 91813.2
+    cost = {name: ours(rows, "Avg.", f"{name} cost") for name in ("Seq.", "SA-1000", LEADER)}
+    assert cost[LEADER] <= cost["Seq."]
+    assert ours(rows, "Avg.", "Impr. % on SA-1000") == pytest.approx(100 * (1 - cost[LEADER] / cost["SA-1000"]))
+    assert ours(rows, "Avg.", "Seq. error, %") == pytest.approx(100 * (cost["Seq."] / 105023.5 - 1))
+
+
+@pytest.mark.slow
 def test_the_same_time_stands_beside_the_published_one(request_for: ReproductionRequest) -> None:
     pytest.importorskip("torch")
     rows = rows_of("nsa-same-time", request_for)
