@@ -136,8 +136,7 @@ def main() -> None:
         "epochs": EPOCHS,
         "jobs": JOBS,
         "table": _table(lines),
-        "nsa_percent": 100
-        * (1 - lines["windows", "nsa"][-1].cost.mean() / lines["windows", "annealing"][-1].cost.mean()),
+        **{name: float(lines["windows", name][-1].cost.mean()) for name in ("nsa", "annealing", "dp")},
         "waits": ", ".join(f"{wait:.2f}" for wait in waits),
         "alike": "does not change" if are_alike else "changes",
         "n_cases": len(PERIODS_S) * len(epochs),
