@@ -1,31 +1,30 @@
-"""The page of the NSA paper: what ``allocopt reproduce`` wrote, and the forward passes of its networks timed.
+"""The page of the NSA paper: what ``allocopt reproduce`` wrote.
 
-Run ``allocopt reproduce nsa-table3``, ``nsa-table4`` and ``nsa-figure5`` first; ``--rows`` is the folder with their
-files. ``--trained`` is the folder with the trainings of the weights that come along, for their learning curves.
-``--forward`` prints the times of the forward pass alone and writes nothing.
+Run ``allocopt reproduce`` first with each of ``nsa-table2``, ``nsa-table3``, ``nsa-table4``, ``nsa-figure5``,
+``nsa-cost-level``, ``nsa-tables-authors``, ``nsa-same-time`` and ``nsa-figure5-authors``; ``--rows`` is the folder with
+their files.
 """
 
-import timeit
-from functools import partial
-from pathlib import Path
-
-import numpy as np
-from numba import njit
-
-from allocopt.arrays import Float32Array
-from allocopt.report.plot import smoothed
-from allocopt.report.words import Cell, aligned_table
-from learned.nsa.networks import NETWORKS, PRINTED_PARAMETERS, Buffers, PackedNetwork, forward
-from learned.nsa.solver import Nsa
-from papers.artifact import read_curve
-from papers.nsa.tables import LEADER, OPTIMUM
-from papers.pages import Selection, page_parser, selected_tables, write_lines, write_template
-
-REPEATS, PASSES = 200, 50
+from learned.nsa.networks import NETWORKS
+from papers.nsa.cost_level import PRINTED
+from papers.nsa.parameters import COUNTS, DIFFERENCE
+from papers.nsa.tables import EXACT, LEADER, OPTIMUM, SAME_STEPS
+from papers.pages import Selection, page_parser, selected_tables, write_template
 
 _COSTS = ("Seq.", "SA-1000", LEADER, "annealing, time of NSA-500", "exact")
-_GAINS = ("SA-1000", "SA in equal time", "annealing in equal time", "random repair, equal steps")
+_GAINS = ("SA-1000", "SA in equal time", "annealing in equal time")
+_CONTROLS = ("random repair, equal steps", "permuted weights", "zero weights")
+_WALKS = (
+    LEADER,
+    "NSA-500, Algorithm 1 as printed",
+    "NSA-500 in the published walk",
+    SAME_STEPS,
+    "annealing-1000",
+    "SA-1000, Algorithm 1 as printed",
+    "SA-1000",
+)
 _LIMITED = "SCIP on the paper's model, limited"
+_ROW = "(.*)"
 SELECTIONS = {
     "table3": Selection(
         "nsa-table3",
@@ -38,6 +37,16 @@ SELECTIONS = {
         },
         has_spread=True,
     ),
+    "walks": Selection("nsa-table3", "(Avg.)", {f"{name} cost": 0 for name in _WALKS}, has_spread=True),
+    "controls": Selection(
+        "nsa-table3",
+        "(Avg.)",
+        {
+            **{f"Impr. % on {name}": 2 for name in _CONTROLS},
+            **{f"{name} ms": 2 for name in (LEADER, SAME_STEPS)},
+        },
+        has_spread=True,
+    ),
     "table4": Selection(
         "nsa-table4",
         "(Avg.)",
@@ -47,65 +56,50 @@ SELECTIONS = {
             f"Impr. % of {LEADER} on {OPTIMUM}": 2,
             f"{_LIMITED} cost": 2,
             f"{_LIMITED} ms": 2,
+            f"{_LIMITED} share finished": 2,
             "SCAS optimum of the same windows cost": 2,
+            **{f"{name}, same windows ms": 2 for name in EXACT},
+            **{f"{name}, same windows share proved": 2 for name in EXACT},
         },
         has_spread=True,
     ),
+    "level": Selection(
+        "nsa-cost-level",
+        _ROW,
+        {
+            **{f"{name} cost": 0 for name in PRINTED},
+            "largest error, %": 1,
+            f"largest error but for {LEADER}, %": 1,
+        },
+    ),
+    "as_run": Selection(
+        "nsa-tables-authors",
+        "(Avg.)",
+        {
+            **{f"{name} {what}": digits for name in PRINTED for what, digits in (("cost", 0), ("error, %", 1))},
+            **{f"Impr. % on {name}": 2 for name in ("SA-1000", "SA-500", OPTIMUM)},
+        },
+        has_spread=True,
+    ),
+    "same_time": Selection("nsa-same-time", _ROW, {"SA-1000 ms": 1, f"{LEADER} ms": 1, f"{LEADER} over SA-1000": 2}),
     "figure5": Selection(
         "nsa-figure5",
         "(500 steps)",
         {f"{name} Impr. % on SA-1000": 2 for name in (*NETWORKS, "random repair")},
         has_spread=True,
     ),
+    "figure5_authors": Selection(
+        "nsa-figure5-authors", "(500 steps)", {f"{name} Impr. % on SA-1000": 2 for name in NETWORKS}, has_spread=True
+    ),
+    "table2": Selection("nsa-table2", f"(cnn-.|{DIFFERENCE})", dict.fromkeys(COUNTS, 0)),
+    "search": Selection("nsa-table2", "(other convolutions.*)", {"readings": 0, "that give all three counts": 0}),
 }
 
 
-@njit()
-def _passes(network: PackedNetwork, buffers: Buffers, state: Float32Array, n: int) -> None:
-    for _ in range(n):
-        forward(network, buffers, state)
-
-
-def _forward_microseconds(name: str) -> float:
-    # The mean of 50 passes at a time, the least of 200 repetitions.
-    architecture, network = Nsa(name).loaded()
-    buffers = architecture.buffers()
-    state = np.random.default_rng(0).random(architecture.input[0] * architecture.input[1], dtype=np.float32)
-    _passes(network, buffers, state, 1)
-    seconds = timeit.repeat(partial(_passes, network, buffers, state, PASSES), repeat=REPEATS, number=1)
-    return 1e6 * min(seconds) / PASSES
-
-
-def _networks(trained: Path | None) -> str:
-    """Return sizes, times and, from the folder of their trainings, where the learning curves end, which are drawn."""
-    lines = {}
-    rows: list[list[Cell]] = []
-    for name, architecture in NETWORKS.items():
-        end: float | None = None
-        if trained is not None:
-            curve = read_curve(trained / f"nsa-{name}-seed-0" / "curve.csv")
-            samples, returns = (np.array([row[column] for row in curve]) for column in ("samples", "mean_return"))
-            lines[name] = (samples, smoothed(returns, 0.05))
-            end = float(returns[-len(returns) // 20 :].mean())
-        rows.append([name, architecture.n_parameters, PRINTED_PARAMETERS[name], _forward_microseconds(name), end])
-    if lines:
-        write_lines("nsa_figure4", "Figure 4", {"return": lines}, "samples")
-    header = ("network", "parameters", "printed", "forward pass, us", "return at the end")
-    return aligned_table(header, rows, (None, 0, 0, 1, 3))
-
-
 def main() -> None:
-    """Measure and write the page."""
-    parser = page_parser(__doc__, rows=True)
-    parser.add_argument("--trained", type=Path, default=Path("trained"))
-    parser.add_argument("--forward", action="store_true")
-    options = parser.parse_args()
-    if options.forward:
-        print(_networks(None))
-        return
-    write_template(
-        __file__, "nsa", {"networks": _networks(options.trained), **selected_tables(options.rows, SELECTIONS)}
-    )
+    """Write the page."""
+    options = page_parser(__doc__, rows=True).parse_args()
+    write_template(__file__, "nsa", selected_tables(options.rows, SELECTIONS))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import Float32Array, IntArray
 from allocopt.files.faults import bad_file
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import Blocks
@@ -29,6 +29,7 @@ from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from formulations.topology.integer import Paper, ScipPaper
 from heuristics.topology.annealing import Annealing, AnnealingAsPublished
+from learned.nsa.networks import FIRST, Architecture, PackedNetwork
 from learned.nsa.solver import Nsa
 from learned.nsa.training import JOBS_PER_EPOCH, PAPER_CLUSTER, PERIOD_S
 from papers.artifact import Artifact, Asked, Number, Printed, Record, means_over, published, seed_and_name
@@ -180,7 +181,31 @@ def _beside(
     return numbers
 
 
+@dataclass(frozen=True, slots=True)
+class PermutedNsa(Nsa):
+    """NSA whose trained numbers change places within each layer: what a network is worth that has learned nothing."""
+
+    def loaded(self) -> tuple[Architecture, PackedNetwork]:
+        """Return the architecture and its permuted weights, the same in every call."""
+        architecture, network = Nsa.loaded(self)
+        weights: Float32Array = network.weights.copy()
+        rng = np.random.default_rng(0)
+        for layer, first in zip(architecture.layers, network.layers[:, FIRST].tolist(), strict=True):
+            rng.shuffle(weights[first : first + layer.n_parameters])
+        return architecture, PackedNetwork(network.layers, weights)
+
+
+def printed_temperature(steps: int) -> float:
+    """Return the only temperature of Algorithm 1 as it is printed, in hops.
+
+    Its line 11 lacks the step t, so that the temperature is that after the first step, to the end.
+    """
+    return 2.5 * float(np.exp(-np.log(1000.0) / steps))
+
+
 WALK = AnnealingAsPublished()
+AS_RUN = Nsa(hottest=25.0, coldest=0.0025, sharpness=1.0, walk="published")
+"""NSA in the walk of the authors' code: its temperatures, a rejected move stays, actions are drawn as trained."""
 TRIAL_STEPS = 1000
 """Steps that are timed on a window, to know how many fit a time."""
 SAME_STEPS = "Algorithm 1, random repair, 500"
@@ -192,15 +217,24 @@ IMPROVEMENTS = {
     "Impr. % on SA-1000": "SA-1000",
     **{f"Impr. % on {name.split(',')[0]} in equal time": name for name in SAME_TIME},
     "Impr. % on random repair, equal steps": SAME_STEPS,
+    "Impr. % on permuted weights": "NSA-500, permuted weights",
+    "Impr. % on zero weights": "NSA-500, zero weights",
 }
 METHODS_OF_THREE = {
     "Seq.": Method("sequential", "scas"),
     "SA-500": Method(WALK, "free", 500),
     "SA-1000": Method(WALK, "free", 1000),
     LEADER: nsa_500(),
-    "NSA-500 in the published walk": Method(
-        Nsa(hottest=25.0, coldest=0.0025, sharpness=1.0, walk="published"), "free", 500
+    "NSA-500 in the published walk": Method(AS_RUN, "free", 500),
+    "NSA-500, Algorithm 1 as printed": Method(
+        Nsa(hottest=printed_temperature(500), coldest=printed_temperature(500), sharpness=1.0), "free", 500
     ),
+    "SA-1000, Algorithm 1 as printed": Method(
+        Annealing(printed_temperature(1000), printed_temperature(1000), most_removed=2), "dcas", 1000
+    ),
+    "NSA-500, permuted weights": Method(PermutedNsa(), "free", 500),
+    # All logits are 0: any of the first 100 idle nodes, each as likely.
+    "NSA-500, zero weights": Method(Nsa(sharpness=0.0), "free", 500),
     SAME_STEPS: Method(RANDOM_REPAIR, "dcas", 500),
     "annealing-500": Method(Annealing(), "dcas", 500),
     "annealing-1000": Method(Annealing(), "dcas", 1000),
@@ -282,6 +316,13 @@ def solve_limited(problem: TopologyProblem, seconds: float) -> Limited:
     return Limited(cost, n_jobs, n_jobs - started, False, result.runtime_s)
 
 
+EXACT = {
+    "SCIP on the pack model": Method("scip", "scas", None, 60.0),
+    "HiGHS on the pack model": Method("highs", "scas", None, 60.0),
+    "dp": Method("dp", "scas", None, 60.0),
+}
+"""What proves the windows that SCIP solves on the paper's model: a variable per size and first node, and no model."""
+
 METHODS_OF_FOUR = {
     OPTIMUM: Method("dp", "scas", None, 60.0),
     LEADER: nsa_500(),
@@ -299,11 +340,11 @@ def _record_of_four(asked: Asked, piece: str) -> Record:
     if not piece.endswith(SCIP_SUFFIX):
         return epoch_record(asked, piece, METHODS_OF_FOUR)
     every, limit = asked.size((EVERY, LIMIT_S), (QUICK_EVERY, QUICK_LIMIT_S))
-    solved, optimum = [], 0.0
+    solved, exact = [], []
     for number, (problem, _) in enumerate(solved_windows(asked, piece, {LEADER: nsa_500()}), 1):
         if number % every == 0:
             solved.append(solve_limited(problem, limit))
-            optimum += Method("dp", "scas").solve(problem, 0).objective or 0.0
+            exact.append({name: method.solve(problem, 0) for name, method in EXACT.items()})
     jobs = sum(window.jobs for window in solved)
     cancelled = sum(window.cancelled for window in solved)
     return {
@@ -313,7 +354,12 @@ def _record_of_four(asked: Asked, piece: str) -> Record:
             f"{SCIP} cancelled": cancelled / max(1, jobs),
             f"{SCIP} ms": 1e3 * fmean(window.seconds for window in solved),
             f"{SCIP} share finished": fmean(window.is_proved for window in solved),
-            "SCAS optimum of the same windows cost": optimum / max(1, jobs),
+            "SCAS optimum of the same windows cost": sum(one["dp"].objective or 0.0 for one in exact) / max(1, jobs),
+            **{f"{name}, same windows ms": 1e3 * fmean(one[name].runtime_s for one in exact) for name in EXACT},
+            **{
+                f"{name}, same windows share proved": fmean(one[name].status is Status.OPTIMAL for one in exact)
+                for name in EXACT
+            },
         },
     }
 

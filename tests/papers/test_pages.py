@@ -20,6 +20,7 @@ from papers.dras.configuration import HELD_OUT, PAPER_METHODS
 from papers.dras.curves import ORDERS
 from papers.dras.figures import KIVIAT, SURGE_METHODS
 from papers.irmasim.figures import ENERGY, KINDS, LIGHTER, MEASURES, OVER_BEST, UNTIL
+from papers.nsa.figure6_page import AS_RUN
 from papers.nsa.figures import JOBS, Compared
 from papers.nsa.tables import EPOCHS
 
@@ -88,7 +89,14 @@ def write_curve(folder: Path, columns: str) -> None:
 
 STATISTICS = [f"wait h, {name}" for name in ("min", "q1", "median", "q3", "max", "mean")]
 SELECTED = {
-    "nsa": {"table3": "Avg.", "table4": "Avg.", "figure5": "500 steps"},
+    "nsa": {
+        **dict.fromkeys(("table3", "walks", "controls", "table4", "as_run"), "Avg."),
+        **dict.fromkeys(("figure5", "figure5_authors"), "500 steps"),
+        "level": "as in nsa-table3",
+        "same_time": "compiled",
+        "table2": "cnn-1",
+        "search": "other convolutions and hidden layers",
+    },
     "cush": {
         "ratios": "sierra: CuSH",
         "table1": "sierra: CuSH",
@@ -164,21 +172,18 @@ def test_a_page_holds_every_section_and_picture_of_its_rows(
         names[selection.artifact] = [*names.get(selection.artifact, []), *product([row], selection.columns)]
     for artifact, of in names.items():
         write_rows(tmp_path, artifact, of)
-    for name in NETWORKS:
-        write_curve(tmp_path / f"nsa-{name}-seed-0", "samples,mean_return")
     write_curve(tmp_path / "cush-sierra-seed-0", "update,score")
     (tmp_path / "dras-jitter.json").write_text('{"Theta": {"DRAS-PPO": [[1, 2], [1, 3]]}}', encoding="utf-8")
     workers = {count: {"speeds": [1.0], "scores": [1.0, 2.0], "epoch_s": 1.0} for count in (1, 2)}
     (tmp_path / "cush-workers.json").write_text(json.dumps(workers), encoding="utf-8")
     # What is measured anew, hours of trainings among it, is cut short.
     short = {
-        "nsa": {"REPEATS": 1, "PASSES": 1},
         "cush": {"_speeds": lambda: [["any", 1, 1]]},
         "irmasim": {"_objectives": lambda: "none", "_times": lambda: {"decisions": "1", "jobs_per_second": 1.0}},
     }
     for name, value in short.get(paper, {}).items():
         monkeypatch.setattr(page, name, value)
-    trained = ["--trained", str(tmp_path)] if paper in ("nsa", "cush") else []
+    trained = ["--trained", str(tmp_path)] if paper == "cush" else []
     text = run(ROOT / "papers" / paper / "page.py", "--rows", str(tmp_path), *trained)
     assert (tmp_path / f"{paper}.md").read_text(encoding="utf-8").strip() == text.strip()
     template = (ROOT / "papers" / paper / "page.md").read_text(encoding="utf-8")
@@ -189,13 +194,27 @@ def test_a_page_holds_every_section_and_picture_of_its_rows(
         assert "<path" in (tmp_path / picture).read_text(encoding="utf-8")
 
 
+def test_the_page_of_learning_curves_has_every_network_and_its_picture(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("REPEATS", "PASSES"):
+        monkeypatch.setattr(f"papers.nsa.figure4_page.{name}", 1)
+    for name in NETWORKS:
+        write_curve(tmp_path / f"nsa-{name}-seed-0", "samples,mean_return")
+    text = run(ROOT / "papers" / "nsa" / "figure4_page.py", "--trained", str(tmp_path))
+    assert all(f"| {name} " in text for name in NETWORKS)
+    assert "<path" in (tmp_path / "nsa_figure4.svg").read_text(encoding="utf-8")
+
+
 def test_the_page_of_windows_against_job_by_job_has_its_claims_and_its_picture(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = uniform_workload(JOBS * EPOCHS, np.random.default_rng(1))
     monkeypatch.setattr("papers.nsa.figure6_page.read_paper_workload", lambda asked: jobs)
     monkeypatch.setattr(Compared, "measure", lambda self, jobs: {"cost": float(self.period_s or 5), "wait s": 2.0})
-    text = run(ROOT / "papers" / "nsa" / "figure6_page.py")
+    write_rows(tmp_path, "nsa-figure6-authors", [("FCFS", column) for column in AS_RUN.columns])
+    text = run(ROOT / "papers" / "nsa" / "figure6_page.py", "--rows", str(tmp_path))
     assert "{" not in text
+    assert "windows, nsa" in text
     assert "![Cost and wait over the period](nsa_figure6.svg)" in text
     assert "windows, dp" in (tmp_path / "nsa_figure6.svg").read_text(encoding="utf-8")
