@@ -177,8 +177,9 @@ class Service:
         cluster = self.slurm.cluster()
         for partition in self.opted_in.partitions:
             cluster.partition(partition)
+        config = self.slurm.config()
         begun, self._begun_ms = time.monotonic(), time.time_ns() // 1_000_000
-        with _only_one(self.slurm), self._watched(), self._solving:
+        with _only_one(config), self._watched(), self._solving:
             look = self.slurm.look()
             # What runs already was not seen to start.
             self._seen.update(job.id for job in look.jobs if job.allocated)
@@ -191,7 +192,7 @@ class Service:
             )  # fmt: skip
             self._states.about = {
                 "mode": self.mode, "solver": self.solver, "since": look.now_s, "period": self.limits.period,
-                "cluster": self.slurm.config().get("ClusterName", ""),
+                "cluster": config.get("ClusterName", ""),
             }  # fmt: skip
             try:
                 anew, before = begun, self._touched()
@@ -528,9 +529,8 @@ def _cleared(job: SlurmJob) -> dict[str, str]:
 
 
 @contextmanager
-def _only_one(slurm: Slurm) -> Iterator[None]:
+def _only_one(config: Mapping[str, str]) -> Iterator[None]:
     """Keep a second service of the same cluster and user on this machine off; others see each other's marks."""
-    config = slurm.config()
     name, port = config.get("ClusterName", ""), config.get("SlurmctldPort", "")
     with only_service(f"{name}-{port}", f"looks after cluster {name}"):
         yield

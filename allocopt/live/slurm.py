@@ -47,7 +47,11 @@ _LEFT = ("het_job_id", "resv_name", "excluded_nodes", "required_nodes")
 _GPU = re.compile(r"(?:gres[:/])?gpu(?:[:/]([^:=,()\d][^:=,()]*))?(?:[:=](\d+))?(?:\(.*?\))?(?:,|$)")
 _MARKED = re.compile(r"\b([a-z]+)=(-?\d{1,18})\b", re.ASCII)
 _SHOWN = re.compile(r"(\w+)=(\S*)")
-_AWAY = re.compile(r"[Uu]nable to contact|timed out|Zero Bytes|onnection|temporarily")
+# What Slurm's commands say of slurmctld, munge and the network, and not of what was asked.
+_AWAY = re.compile(
+    r"[Uu]nable to contact|timed out|Zero Bytes|[Cc]onnect|temporarily|standby|[Bb]roken pipe|[Aa]uthenticat|"
+    r"Message (?:send|receive)"
+)
 _MOST_IDS = 1000  # in a command, whose words are limited to 128 KiB
 _MOST_TASKS = 64  # of an array that are looked at, those after them later
 
@@ -293,8 +297,9 @@ class Slurm:
         """Return what a command prints; raise `SlurmError` with what it complains of."""
         done = self._run(*command)
         if done.returncode:
-            lines = done.stderr.strip().splitlines() or [f"ends with {done.returncode}"]
-            raise _fault(" ".join(command[:3]), lines[0])
+            lines, shown = done.stderr.strip().splitlines(), " ".join(command[:3])
+            # While slurmctld restarts scontrol may fail without a word, which is no refusal.
+            raise _fault(shown, lines[0]) if lines else SlurmError(f"{shown}: ends with {done.returncode}")
         return done.stdout
 
     def _run(self, *command: str, lines: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:

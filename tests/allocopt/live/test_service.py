@@ -53,9 +53,23 @@ def serving(slurm: VirtualSlurm, journal: Path, *more: str) -> Iterator[subproce
         until(lambda: service.poll() is not None or b"begun" in journal.read_bytes() if journal.exists() else False)
         assert service.poll() is None, service.communicate()[1]
         yield service
+    except AssertionError as error:
+        error.add_note(situation(slurm, service, journal))
+        raise
     finally:
         service.terminate()
         service.communicate(timeout=WAIT_S)
+
+
+def situation(slurm: VirtualSlurm, service: subprocess.Popen[str], journal: Path) -> str:
+    """Say how a service and its Slurm are, where something did not happen."""
+    ended = service.poll()
+    assert service.stderr is not None
+    complaint = "" if ended is None or service.stderr.closed else service.stderr.read()
+    said = f"the service has ended with {ended}: {complaint}"
+    told = (slurm.said(*command) for command in (("squeue", "-a", "-t", "all"), ("sinfo", "-N")))
+    files = (journal, slurm.folder / "slurmctld.log")
+    return "\n".join((said, *told, *(f"{file.name}:\n{file.read_text()[-4000:]}" for file in files)))
 
 
 def events(journal: Path, kind: str) -> list[dict[str, Any]]:
@@ -183,6 +197,32 @@ def test_a_slurmctld_that_restarts_is_waited_for(slurm: VirtualSlurm, tmp_path: 
         job = slurm.submitted(3, 1)
         until(lambda: job in {event["job"] for event in events(journal, "started")})
         assert service.poll() is None
+
+
+# Once a service has begun, scontrol fails for a second without a word, as it may while slurmctld restarts.
+SILENT = """\
+#!/bin/sh
+grep -q '"begun"' {journal} 2>/dev/null || exec {scontrol} "$@"
+test -e {since} || date +%s > {since}
+test $(( $(date +%s) - $(cat {since}) )) -gt 1 || exit 1
+exec {scontrol} "$@"
+"""
+
+
+def test_a_service_that_has_begun_waits_for_a_slurm_that_fails_without_a_word(
+    slurm: VirtualSlurm, tmp_path: Path
+) -> None:
+    journal = tmp_path / "j.jsonl"
+    scontrol = slurm.said("which", "scontrol")
+    (tmp_path / "scontrol").write_text(SILENT.format(journal=journal, scontrol=scontrol, since=tmp_path / "since"))
+    (tmp_path / "scontrol").chmod(0o755)
+    silent = replace(slurm, env={**slurm.env, "PATH": f"{tmp_path}:{slurm.env['PATH']}"})
+    with a_clean(slurm), serving(silent, journal, "--advise") as service:
+        until(lambda: service.poll() is not None or events(journal, "away"))
+        job = slurm.submitted(3, 1)
+        until(lambda: service.poll() is not None or job in {event["job"] for event in events(journal, "started")})
+        assert service.poll() is None, service.communicate()[1]
+    assert "scontrol -o show: ends with 1" == events(journal, "away")[0]["why"]
 
 
 def test_a_second_service_of_a_cluster_is_refused(slurm: VirtualSlurm, tmp_path: Path) -> None:
