@@ -56,11 +56,13 @@ def baseline_episodes(
 ) -> Iterator[CushEpisodes]:
     """Schedule job sets by one of `RULES` and one of `POLICIES`, and yield the episodes at the end of each.
 
-    Backfilling is the rule's own, and options are the paper's, unless they are given.
+    Backfilling is the rule's own, and options are the defaults, unless they are given. Where jobs are planned ahead,
+    first come first served lets no job pass that would delay one that is planned, and has no EASY.
     """
     episodes, rng = CushEpisodes(jobsets, machine, options=options), np.random.default_rng(seed)
     if backfill is None:
-        backfill = Backfill.EASY if rule == "fcfs" else Backfill.FIRST_FIT
+        first = Backfill.NONE if episodes.options.plans_ahead else Backfill.EASY
+        backfill = first if rule == "fcfs" else Backfill.FIRST_FIT
     for number, jobs in enumerate(jobsets):
         # Rows of values take turns after each start: a random job is drawn anew every time.
         workload, n_rows = jobs.workload(), len(jobs) if rule == "random" else 1
