@@ -63,20 +63,22 @@ def held_out(machine: Machine, asked: Asked) -> list[JobSet]:
     return Recipe().draw_each(machine, SIERRA_TABLE, unseen(asked))
 
 
-def of_baseline(jobsets: Sequence[JobSet], machine: Machine, method: str, seed: int = 0) -> Outcomes:
+def of_baseline(
+    jobsets: Sequence[JobSet], machine: Machine, method: str, seed: int = 0, options: CushOptions | None = None
+) -> Outcomes:
     """Schedule job sets by a rule and a policy, or the ``oracle``, such as ``sjf, depth-first``."""
     rule, policy = method.split(", ")
     metrics, times = [], []
-    for episodes in baseline_episodes(jobsets, machine, rule, policy, seed):
+    for episodes in baseline_episodes(jobsets, machine, rule, policy, seed, options=options):
         metrics.append(episodes.metrics())
         times.append(episodes.times(0))
     sets = {name: np.concatenate([row[name] for row in metrics]) for name in metrics[0]}
     return _outcomes(jobsets, machine, sets, times)
 
 
-def of_agent(agent: Agent, jobsets: Sequence[JobSet], machine: Machine, queue: int) -> Outcomes:
-    """Schedule job sets by a trained agent."""
-    episodes = CushEpisodes(jobsets, machine, len(jobsets), CushOptions(queue, skips_forced=True))
+def of_agent(agent: Agent, jobsets: Sequence[JobSet], machine: Machine, options: CushOptions) -> Outcomes:
+    """Schedule job sets by a trained agent, in episodes like those of its training."""
+    episodes = CushEpisodes(jobsets, machine, len(jobsets), options)
     agent.run(episodes)
     times = [episodes.times(number) for number in range(len(jobsets))]
     return _outcomes(jobsets, machine, episodes.metrics(), times)
@@ -111,7 +113,14 @@ def runs_of(asked: Asked, name: str, method: str) -> list[Outcomes]:
     jobsets = held_out(machine, asked)
     if method != CUSH:
         return [of_baseline(jobsets, machine, method)]
-    return [of_agent(one.agent(), jobsets, machine, one.queue) for one in agents_for(asked.trained, name)]
+    return [
+        of_agent(one.agent(), jobsets, machine, acting_options(one.queue)) for one in agents_for(asked.trained, name)
+    ]
+
+
+def acting_options(queue: int) -> CushOptions:
+    """Return the options of episodes in which the shipped agents act."""
+    return CushOptions(queue, skips_forced=True)
 
 
 def usual_trainings(folder: str, machine: str) -> list[Path]:
@@ -120,7 +129,7 @@ def usual_trainings(folder: str, machine: str) -> list[Path]:
     found = []
     for path in sorted(Path(folder).glob("cush-*/weights.safetensors")) if folder else ():
         card = Trained.load(str(path)).card
-        fields = ("machine", "nodes", "settings", "network", "policies", "measured", "unknown_share")
+        fields = ("machine", "nodes", "settings", "mask", "network", "policies", "measured", "unknown_share")
         if all(card.settings[name] == getattr(usual, name) for name in fields):
             found.append((card.seed, path.parent))
     return [path for _, path in sorted(found)]

@@ -10,8 +10,9 @@ trainings without a policy selector, and with the measured model, where the bett
 GPUs; and types that become known (section 3.1), job set after job set.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import log
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -36,6 +37,7 @@ from papers.cush.configuration import (
     PUBLISHED,
     TABLE_ONE,
     Outcomes,
+    acting_options,
     agents_for,
     best_turnaround,
     held_out,
@@ -54,6 +56,11 @@ Curve = list[dict[str, float]]
 
 COLUMNS = {"NTAT": "normalized_turnaround", "wait": "wait", "rewards": "rewards", "penalty": "penalty"}
 """Metrics by the heading of their column; the paper prints the first three."""
+
+
+PRINTED = ("NTAT", "wait", "rewards")
+LARGEST_ERROR, MEAN_ERROR = "largest |ln(ours / paper)|", "mean |ln(ours / paper)|"
+ORDERED = "rules with the paper's better policy"
 
 
 def _record_of_one(asked: Asked, piece: str) -> Record:
@@ -80,6 +87,25 @@ def _numbers_of_one(records: Records) -> Iterator[Number]:
         ratios = [run["NTAT"] / best for run in records[row]["runs"]]
         expected = TABLE_ONE[row]["NTAT"] / min(TABLE_ONE[baseline]["NTAT"] for baseline in baselines)
         yield mean_of(row, RATIO, ratios, expected, records[row]["sets"] * len(ratios))
+        yield from _errors_of_one(records, baselines)
+
+
+def _errors_of_one(records: Records, baselines: Sequence[str]) -> Iterator[Number]:
+    """Yield how far the baselines of a machine are from the print, as logarithms, and how many pairs are ordered so.
+
+    A pair is a rule depth-first and breadth-first: the better policy of each is to be the printed one.
+    """
+    name = baselines[0].partition(": ")[0]
+    for column in PRINTED:
+        ours = {row: abs(fmean(run[column] for run in records[row]["runs"])) for row in baselines}
+        printed = {row: abs(TABLE_ONE[row][column]) for row in baselines}
+        errors = [log(ours[row] / printed[row]) for row in baselines]
+        pairs = [[f"{name}: {rule}, {policy}" for policy in FIXED] for rule in RULES]
+        alike = sum((ours[deep] < ours[broad]) == (printed[deep] < printed[broad]) for deep, broad in pairs)
+        row = f"{name}: {column} of the baselines"
+        yield Number(row, LARGEST_ERROR, max(map(abs, errors)), None, len(errors))
+        yield Number(row, MEAN_ERROR, fmean(map(abs, errors)), None, len(errors))
+        yield Number(row, ORDERED, float(alike), float(len(pairs)), len(pairs))
 
 
 ONE = Artifact(
@@ -223,7 +249,7 @@ def _record_of_eight(asked: Asked, piece: str) -> Record:
     agent: Agent = _train_now(training, seed)[0] if whose == OWN else agents_for(asked.trained, "sierra")[0].agent()
     machine = training.cluster()
     jobsets = held_out(machine, asked)
-    found = of_agent(agent, jobsets, machine, training.queue)
+    found = of_agent(agent, jobsets, machine, training.options())
     rules = {rule: best_turnaround(jobsets, machine, [f"{rule}, {policy}" for policy in FIXED]) for rule in RULES}
     return {"NTAT": found.mean("normalized_turnaround"), "sets": float(len(jobsets)), **rules}
 
@@ -305,7 +331,7 @@ def _ratios(asked: Asked) -> Record:
     jobsets = held_out(machine, asked)
     kinds = np.concatenate([jobs.traits.argmax(axis=1) for jobs in jobsets])
     agents = agents_for(asked.trained, "sierra")
-    chosen = [of_agent(one.agent(), jobsets, machine, one.queue).policy for one in agents]
+    chosen = [of_agent(one.agent(), jobsets, machine, acting_options(one.queue)).policy for one in agents]
     wanted = ((WorkloadType.COMPUTE, Policy.DEPTH_FIRST), (WorkloadType.NETWORK, Policy.BREADTH_FIRST))
     shares = {
         f"{kind.label} jobs that are allocated {policy.label}, %": float(
@@ -338,7 +364,7 @@ def _compared(asked: Asked, training: CushTraining) -> Record:
     """Train, and return what the agent, and the baselines, make of held-out job sets."""
     agent, _ = _train_now(training, asked.seeds[0])
     jobsets, machine = training.draw(unseen(asked)), training.cluster()
-    found = of_agent(agent, jobsets, machine, training.queue)
+    found = of_agent(agent, jobsets, machine, training.options())
     turnaround = found.mean("normalized_turnaround")
     penalty = np.concatenate([jobs.penalty for jobs in jobsets])
     # No other policy has a smaller one.

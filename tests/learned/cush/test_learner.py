@@ -1,6 +1,6 @@
 """Returns and baselines are those of the paper, networks have its sizes, and both selectors learn."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -13,6 +13,8 @@ from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import run_baseline
 from learned.cush.learner import (
+    PUBLISHED,
+    SETTINGS_BY_NAME,
     USUAL,
     CompactModule,
     CushLearner,
@@ -24,6 +26,7 @@ from learned.cush.learner import (
     _Played,
 )
 from learned.cush.policies import HIDDEN, Agent, PolicySelector, Validator
+from learned.cush.training import SETTINGS
 from learned.rl.networks import dense, weights_of
 from learned.rl.slots import CompactNetwork
 from learned.rl.workers import ALONE
@@ -81,6 +84,17 @@ def test_the_baseline_is_the_mean_return_of_the_same_job_set_at_the_same_time(cl
     for t, e in np.ndindex(runs.shape):
         alike = [returns[i, j] for i, j in steps if groups[j] == groups[e] and when[i, j] == when[t, e]]
         assert found[t, e] == pytest.approx(np.mean(alike) if runs[t, e] else 0.0)
+
+
+def test_remedies_change_one_thing_of_the_published_settings_each() -> None:
+    assert set(SETTINGS_BY_NAME) == set(SETTINGS)
+    changed = {
+        name: {part.name for part in fields(Settings) if getattr(settings, part.name) != getattr(PUBLISHED, part.name)}
+        for name, settings in SETTINGS_BY_NAME.items()
+    }
+    assert changed["published"] == set()
+    assert (changed["normalized"], changed["entropy"]) == ({"scaled"}, {"ent_coef"})
+    assert changed["stable"] == {"scaled", "ent_coef"}
 
 
 STARTED = _Allocations(

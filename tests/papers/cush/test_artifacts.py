@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,15 @@ import pytest
 from support.artifacts import ours, rows_of
 
 from allocopt.envs.cush.jobsets import HELD_OUT, MACHINES, Machine, Recipe
+from allocopt.envs.cush.task import CushOptions
 from allocopt.reproduction import ReproductionRequest
 from allocopt.simulator.locality import SIERRA_TABLE
-from heuristics.scheduling.job_selection import run_baseline
+from heuristics.scheduling.job_selection import RULES, run_baseline
 from learned.cush.training import CushTraining
-from papers.cush import configuration, figures
+from papers.cush import configuration, experiments, figures
 from papers.cush.configuration import BASELINES, CUSH, METHODS, TABLE_ONE, of_baseline
-from papers.cush.figures import HORIZONS, RATIO, SIZES, class_means
+from papers.cush.experiments import DIFFERENCE
+from papers.cush.figures import HORIZONS, LARGEST_ERROR, MEAN_ERROR, ORDERED, PRINTED, RATIO, SIZES, class_means
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +26,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let everything be a matter of seconds."""
     monkeypatch.setattr(configuration, "QUICK_SETS", 4)
     monkeypatch.setattr(figures, "QUICK_EPOCHS", 2)
+    monkeypatch.setattr(experiments, "QUICK_EPOCHS", 2)
     monkeypatch.setattr(figures, "QUICK_CAMPAIGNS", 1)
     begun = CushTraining.learner
     small = partial(replace, jobsets=2, simulations=4, pool=10, validation=4)
@@ -37,6 +41,44 @@ def test_every_number_of_table_1_has_its_place(tmp_path: Path) -> None:
         found = [ours(rows, f"{machine}: {method}", "NTAT") for method in (CUSH, *BASELINES)]
         assert ours(rows, f"{machine}: {CUSH}", RATIO) == pytest.approx(found[0] / min(found[1:]))
     assert rows[f"sierra: {CUSH}", RATIO].published == pytest.approx(3.33 / 4.13)
+
+
+def test_errors_of_the_baselines_are_logarithms_over_the_print(tmp_path: Path) -> None:
+    rows = rows_of("cush-table1", ReproductionRequest(tmp_path, True, (0,)))
+    for machine, column in product(MACHINES, PRINTED):
+        row = f"{machine}: {column} of the baselines"
+        ratios = [
+            ours(rows, f"{machine}: {method}", column) / TABLE_ONE[f"{machine}: {method}"][column]
+            for method in BASELINES
+        ]
+        assert ours(rows, row, LARGEST_ERROR) == pytest.approx(max(abs(np.log(ratios))))
+        assert ours(rows, row, MEAN_ERROR) == pytest.approx(np.mean(np.abs(np.log(ratios))))
+        assert rows[row, ORDERED].published == len(RULES)
+
+
+@pytest.mark.parametrize("method", ["sjf, breadth-first", "fcfs, depth-first"])
+def test_the_mask_is_compared_on_the_same_job_sets(method: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    rows = rows_of("cush-mask", ReproductionRequest(tmp_path, True, (0,)))
+    now, ahead = (ours(rows, method, f"NTAT, {mask}") for mask in ("now", "horizon"))
+    assert ours(rows, method, DIFFERENCE) == pytest.approx(100 * (ahead / now - 1))
+    assert ours(rows, method, "standard error %") >= 0
+    machine = Machine.of("sierra")
+    sets = Recipe().draw_each(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + 4))
+    found = of_baseline(sets, machine, method, options=CushOptions(plans_ahead=True))
+    assert ahead == pytest.approx(found.mean("normalized_turnaround"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cush-algorithm1", "cush-networks"])
+def test_trainings_side_by_side_say_what_they_took(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(experiments, "NETWORK_EPOCHS", {16: 2})
+    rows = rows_of(name, ReproductionRequest(tmp_path, True, (0,)))
+    pieces = {row for row, _ in rows}
+    assert len(pieces) == (2 if name == "cush-networks" else len(experiments.REMEDIES))
+    assert all(ours(rows, piece, "processor s") > 0 for piece in pieces)
+    assert all(ours(rows, piece, "NTAT of sjf over CuSH's") > 0 for piece in pieces)
 
 
 def test_outcomes_of_jobs_are_those_of_their_sets() -> None:
