@@ -10,21 +10,14 @@ training job sets only; the errors that it prints are of others. Needs the extra
 """
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from cmaes import CMA
 
 from allocopt.arrays import FloatArray
-from allocopt.envs.cush.jobsets import MACHINES, Machine, Recipe
 from allocopt.simulator.locality import SHARE, SIERRA_TABLE, Line, PenaltyTable, Policy, WorkloadType
-from papers.cush.configuration import BASELINES, CUSH, TABLE_ONE, Outcomes, of_baseline
+from papers.cush.penalties import COLUMNS, PRINTED, Penalties, steps
 
-COLUMNS = ("NTAT", "wait", "rewards")
-METHODS = {method: method for method in BASELINES} | {"sjf, oracle": CUSH}
-"""Ours, and the paper's row that each is to come to."""
-PAIRS = len(BASELINES)
 RIGHT = {WorkloadType.COMPUTE: Policy.DEPTH_FIRST, WorkloadType.NETWORK: Policy.BREADTH_FIRST}
 GPUS = 512
 """Each line is told by its values at 0 and at so many GPUs."""
@@ -32,22 +25,6 @@ ORDER_WEIGHT, MARGIN = 0.3, 0.004
 """What a logarithm costs by which a pair of policies is not ordered as printed, and by which it should be."""
 CHECK = range(500_000, 500_600)
 """Seeds of job sets on which the errors are printed."""
-PRINTED = np.array(
-    [[[TABLE_ONE[f"{name}: {row}"][column] for column in COLUMNS] for row in METHODS.values()] for name in MACHINES]
-)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How the table and the paper are read."""
-
-    rising: bool  # whether penalties may only grow with the GPUs
-    requested: bool  # whether NTAT is over the requested time
-
-    def ntat(self, run: Outcomes) -> float:
-        """Return the mean normalized turnaround time."""
-        over = run.length if self.requested else run.service
-        return float(((run.wait + run.service) / over).mean())
 
 
 def decoded(numbers: FloatArray, *, rising: bool) -> tuple[float, PenaltyTable]:
@@ -78,22 +55,6 @@ def encoded(share: float, table: PenaltyTable, *, rising: bool) -> FloatArray:
     return np.array(numbers)
 
 
-def means_of(share: float, table: PenaltyTable, seeds: Sequence[int], reading: Reading) -> FloatArray:
-    """Return what Table 1 prints, of our methods, shape ``(machines, methods, columns)``."""
-    found = []
-    for name in MACHINES:
-        machine = Machine.of(name)
-        jobsets = Recipe(share=share).draw_each(machine, table, seeds)
-        runs = [of_baseline(jobsets, machine, method) for method in METHODS]
-        found.append([[reading.ntat(run), run.mean("wait"), run.mean("rewards")] for run in runs])
-    return np.array(found)
-
-
-def steps(values: FloatArray) -> FloatArray:
-    """Return how far, as a logarithm, breadth-first is above depth-first, for each machine, rule and column."""
-    return np.asarray(np.log(values[:, 1:PAIRS:2] / values[:, 0:PAIRS:2]))
-
-
 def loss_of(values: FloatArray) -> float:
     """Return what the search makes small."""
     errors = np.log(values / PRINTED)
@@ -101,12 +62,12 @@ def loss_of(values: FloatArray) -> float:
     return float((errors**4).mean() ** 0.25 + ORDER_WEIGHT * missing.sum())
 
 
-def report(share: float, table: PenaltyTable, reading: Reading) -> None:
+def report(penalties: Penalties) -> None:
     """Print the coefficients and their errors on other job sets than those of the search."""
-    values = means_of(share, table, CHECK, reading)
+    values = penalties.means(CHECK)
     errors, wrong = np.abs(np.log(values / PRINTED)), steps(values) * steps(PRINTED) < 0
-    print(f"loss {loss_of(values):.3f}, share {share:.3f}")
-    for (kind, policy), line in sorted(table.lines.items()):
+    print(f"loss {loss_of(values):.3f}, share {penalties.share:.3f}")
+    for (kind, policy), line in sorted(penalties.table.lines.items()):
         print(f"  {kind.label}, {policy.label}: {line.base:.3f} + {line.per_gpu:.5f} per GPU")
     for number, column in enumerate(COLUMNS):
         of = errors[..., number]
@@ -123,21 +84,25 @@ def main() -> None:
     parser.add_argument("--falling", action="store_true", help="let penalties fall with the GPUs, too")
     parser.add_argument("--requested", action="store_true", help="take NTAT over the requested time")
     options = parser.parse_args()
-    reading = Reading(rising=not options.falling, requested=options.requested)
-    report(SHARE, SIERRA_TABLE, reading)
-    first = encoded(SHARE, SIERRA_TABLE, rising=reading.rising)
+    rising = not options.falling
+
+    def penalties_of(numbers: FloatArray) -> Penalties:
+        share, table = decoded(numbers, rising=rising)
+        return Penalties(share, table, options.requested)
+
+    report(Penalties(SHARE, SIERRA_TABLE, options.requested))
+    first = encoded(SHARE, SIERRA_TABLE, rising=rising)
     strategy = CMA(mean=first, sigma=options.sigma, seed=options.seed, population_size=options.population)
     best, least = first, np.inf
     for _ in range(options.generations):
         tried = []
         for _ in range(options.population):
             numbers = strategy.ask()
-            loss = loss_of(means_of(*decoded(numbers, rising=reading.rising), range(options.sets), reading))
-            tried.append((numbers, loss))
-            if loss < least:
-                best, least = numbers, loss
+            tried.append((numbers, loss_of(penalties_of(numbers).means(range(options.sets)))))
+            if tried[-1][1] < least:
+                best, least = tried[-1]
         strategy.tell(tried)
-    report(*decoded(best, rising=reading.rising), reading)
+    report(penalties_of(best))
 
 
 if __name__ == "__main__":

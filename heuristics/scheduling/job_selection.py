@@ -79,8 +79,9 @@ def run_baseline(
     policy: str,
     seed: int = 0,
     backfill: Backfill | None = None,
+    options: CushOptions | None = None,
 ) -> dict[str, FloatArray]:
     """Return the `CushEpisodes.metrics` of `baseline_episodes`, a value for each job set."""
-    episodes = baseline_episodes(jobsets, machine, rule, policy, seed, backfill)
+    episodes = baseline_episodes(jobsets, machine, rule, policy, seed, backfill, options)
     rows = [one.metrics() for one in episodes]
     return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}

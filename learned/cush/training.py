@@ -43,6 +43,8 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     network: str = option("compact", among=OBSERVATION_OF)  # Of the job selector
     # ``learned``: by the policy selector; or one for all jobs
     policies: str = option(LEARNED, among=(LEARNED, *FIXED))
+    # ``requested`` or ``service``: the time that turnaround is divided by in what is minimized
+    over: str = option("requested", among=("requested", "service"))
     epochs: int = option(0, least=0)  # Number of epochs; 0 for the usual number
     # Job sets of an epoch, and simulations M of each, which are shared out among the workers
     jobsets: int = option(10, least=1)
@@ -108,6 +110,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
             observation=OBSERVATION_OF[self.network],
             skips_forced=usual,
             plans_ahead=self.mask == "horizon",
+            over_requested=self.over == "requested",
         )
 
     def draw(self, seeds: Sequence[int]) -> list[JobSet]:

@@ -1,6 +1,6 @@
 """The CuSH paper: Table 1, Figures 4 to 8, and experiments that decide its claims."""
 
-from papers.cush import experiments, figures
+from papers.cush import experiments, figures, penalties
 
 ARTIFACTS = (
     figures.FOUR,
@@ -9,6 +9,7 @@ ARTIFACTS = (
     figures.SEVEN,
     figures.EIGHT,
     figures.ONE,
+    penalties.PENALTIES,
     experiments.MASK,
     experiments.ALGORITHM,
     experiments.NETWORKS,

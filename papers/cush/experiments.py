@@ -31,7 +31,7 @@ def _record_of_mask(asked: Asked, method: str) -> Record:
             agent = training.trained(asked.seeds[0])[0].best_agent()
             found[mask] = of_agent(agent, jobsets, machine, training.options())
         else:
-            options = CushOptions(plans_ahead=mask == "horizon")
+            options = CushOptions(plans_ahead=mask == "horizon", over_requested=True)
             found[mask] = of_baseline(jobsets, machine, method, options=options)
     now, ahead = (found[mask].sets["normalized_turnaround"] for mask in ("now", "horizon"))
     base = float(now.mean())

@@ -29,12 +29,15 @@ from papers.cush.figures import (
     LARGEST_ERROR,
     MEAN_ERROR,
     ORDERED,
+    OVER_SERVICE,
     RATIO,
+    RATIO_OVER_SERVICE,
     RIGHT,
     SHORT_EPOCHS,
     WAYS,
     Curve,
 )
+from papers.cush.penalties import RATIO_TO_WAIT
 from papers.pages import Row, Selection, page_parser, read_rows, selected_tables, write_lines, write_template
 
 ROUNDS = 5
@@ -56,8 +59,10 @@ _TRAINED = {
     RIGHT: 1,
 }
 SELECTIONS = {
-    "ratios": Selection("cush-table1", f"(.*: {CUSH})", {RATIO: 3}, has_spread=True),
-    "table1": Selection("cush-table1", "(.*: (?:CuSH|.*-first|sjf, oracle))", {"NTAT": 2, "wait": 1, "rewards": 0}),
+    "ratios": Selection("cush-table1", f"(.*: {CUSH})", {RATIO: 3, RATIO_OVER_SERVICE: 3}, has_spread=True),
+    "table1": Selection(
+        "cush-table1", "(.*: (?:CuSH|.*-first|sjf, oracle))", {"NTAT": 2, OVER_SERVICE: 2, "wait": 1, "rewards": 0}
+    ),
     "errors": Selection("cush-table1", "(.*) of the baselines", {LARGEST_ERROR: 2, MEAN_ERROR: 2, ORDERED: 0}),
     "figure5": Selection("cush-figure5", f"({_METHODS}: .*)", {"NTAT": 2, "wait": 1}),
     "figure6": Selection(
@@ -73,6 +78,17 @@ SELECTIONS = {
         "cush-figure8", "(.* nodes: trained on .*)", {"NTAT of CuSH": 3, "NTAT of sjf over CuSH's": 3}
     ),
     "horizons": Selection("cush-figure8", "(horizon .*)", {"NTAT": 2}),
+    "penalties": Selection(
+        "cush-penalties",
+        "(.*)",
+        {
+            **{f"largest error of {column}": 2 for column in ("NTAT", "wait", "rewards")},
+            "mean error": 2,
+            "pairs as printed": 0,
+            f"least {RATIO_TO_WAIT}": 2,
+            f"most {RATIO_TO_WAIT}": 2,
+        },
+    ),
     "mask": Selection("cush-mask", "(.*)", {"NTAT, now": 3, "NTAT, horizon": 3, DIFFERENCE: 2, ERROR: 2}),
     "algorithm1": Selection("cush-algorithm1", "(.*)", _TRAINED),
     "networks": Selection("cush-networks", "(.*)", _TRAINED),

@@ -99,6 +99,7 @@ SELECTED = {
         "figure7": "CuSH: small",
         "figure8": "16 nodes: trained on it",
         "horizons": "horizon 2",
+        "penalties": "shipped",
         "mask": "CuSH",
         "algorithm1": "as printed",
         "networks": "16 nodes: image",

@@ -51,8 +51,8 @@ class Weights:
         the jobs that wait then, in the queue or the backlog.
     normalized_turnaround
         On minus the mean normalized turnaround time, but for its 1, accrued: every timestep costs 1 over length for
-        each job that waits, and its start corrects that to 1 over service. Over an episode this adds up to
-        1 - mean normalized turnaround time.
+        each job that waits, and its choice corrects that to the time by which is divided. Over an episode this adds up
+        to 1 - mean normalized turnaround time.
     penalty
         On minus the locality penalty of a job, paid when it starts.
     """
@@ -80,6 +80,7 @@ class _Tally(EpisodeTally, Protocol):
 
 class _Terms(Weights):
     skips_forced: int  # whether time passes by itself where nothing can be chosen
+    over_requested: int  # whether turnaround is divided by the requested time, not the service time
     reach: int  # timesteps at which a job may start, from now on: 1 for now alone
 
 
@@ -244,6 +245,12 @@ def _plan(episode: Episode, job: int, policy: int) -> None:
 
 
 @inlined
+def _divisor(episode: Episode, job: int, policy: int) -> float:
+    # The time by which a job's turnaround is normalized.
+    return float(episode.length[job] if episode.terms[0].over_requested else episode.service[job, policy])
+
+
+@inlined
 def _begin_job(episode: Episode, job: int) -> None:
     state, tally, policy = episode.state, episode.tally[0], episode.policy[job]
     length, service = episode.length[job], episode.service[job, policy]
@@ -260,7 +267,7 @@ def _begin_job(episode: Episode, job: int) -> None:
     tally.wait += wait
     tally.service += service
     tally.turnaround += wait + service
-    tally.normalized_turnaround += (wait + service) / service
+    tally.normalized_turnaround += (wait + service) / _divisor(episode, job, policy)
     tally.penalty += service - length
 
 
@@ -285,7 +292,8 @@ def _choose(episode: Episode, slot: int, policy: int) -> float:
     _begin_planned(episode)
     episode.slots[slot] = NOBODY
     _fill_slots(episode)
-    gain = weights.normalized_turnaround * (waited / length - (waited + delay) / service) / state.jobs.size
+    normalized = (waited + delay + service) / _divisor(episode, job, policy)
+    gain = weights.normalized_turnaround * (waited / length + 1.0 - normalized) / state.jobs.size
     return float(gain - weights.penalty * (service - length))
 
 

@@ -56,6 +56,9 @@ class CushOptions:
     #: (section 3.2): it starts at the first of these at which its units are free for as long as it takes, and others
     #: may pass it only where that does not delay it. Otherwise a job may be chosen only if it can start now.
     plans_ahead: bool = False
+    #: Whether the normalized turnaround time is over the requested time, as the numbers of Table 1 are, and not over
+    #: the service time, as the paper's text has it.
+    over_requested: bool = False
 
     def __post_init__(self) -> None:
         for name in ("queue", "horizon"):
@@ -122,6 +125,7 @@ class CushEpisodes(Compiled):
             LAYOUT.record(
                 "terms",
                 skips_forced=self.options.skips_forced,
+                over_requested=self.options.over_requested,
                 reach=self.options.reach,
                 **asdict(self.options.reward),
             ),

@@ -15,10 +15,11 @@ from allocopt.reproduction import ReproductionRequest
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import RULES, run_baseline
 from learned.cush.training import CushTraining
-from papers.cush import configuration, experiments, figures
+from papers.cush import configuration, experiments, figures, penalties
 from papers.cush.configuration import BASELINES, CUSH, METHODS, TABLE_ONE, of_baseline
 from papers.cush.experiments import DIFFERENCE
 from papers.cush.figures import HORIZONS, LARGEST_ERROR, MEAN_ERROR, ORDERED, PRINTED, RATIO, SIZES, class_means
+from papers.cush.penalties import RATIO_TO_WAIT
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +57,17 @@ def test_errors_of_the_baselines_are_logarithms_over_the_print(tmp_path: Path) -
         assert rows[row, ORDERED].published == len(RULES)
 
 
+def test_tables_of_penalties_are_beside_the_paper_and_a_penalty_makes_ntat_smaller_for_the_same_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(penalties, "QUICK_SETS", 4)
+    rows = rows_of("cush-penalties", ReproductionRequest(tmp_path, True, (0,)))
+    assert {row for row, _ in rows} == set(penalties.TABLES)
+    most = f"most {RATIO_TO_WAIT}"
+    assert all(ours(rows, name, most) <= ours(rows, "no penalties", most) + 0.02 for name in penalties.TABLES)
+    assert rows["shipped", most].published == pytest.approx(max((5.54 - 1) / 12.76, (6.46 - 1) / 16.38))
+
+
 @pytest.mark.parametrize("method", ["sjf, breadth-first", "fcfs, depth-first"])
 def test_the_mask_is_compared_on_the_same_job_sets(method: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")
@@ -65,7 +77,7 @@ def test_the_mask_is_compared_on_the_same_job_sets(method: str, tmp_path: Path) 
     assert ours(rows, method, "standard error %") >= 0
     machine = Machine.of("sierra")
     sets = Recipe().draw_each(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + 4))
-    found = of_baseline(sets, machine, method, options=CushOptions(plans_ahead=True))
+    found = of_baseline(sets, machine, method, options=CushOptions(plans_ahead=True, over_requested=True))
     assert ahead == pytest.approx(found.mean("normalized_turnaround"))
 
 
@@ -86,7 +98,8 @@ def test_outcomes_of_jobs_are_those_of_their_sets() -> None:
     sets = Recipe().draw_each(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + 4))
     for method in ("sjf, breadth-first", "random, oracle"):
         found, metrics = of_baseline(sets, machine, method), run_baseline(sets, machine, *method.split(", "))
-        assert found.turnaround.mean() == pytest.approx(metrics["normalized_turnaround"].mean())
+        assert found.over_service.mean() == pytest.approx(metrics["normalized_turnaround"].mean())
+        assert found.turnaround.mean() == pytest.approx(found.mean("normalized_turnaround"))
         assert (found.service - found.length).mean() == pytest.approx(metrics["penalty"].mean())
         assert found.wait.mean() == pytest.approx(metrics["wait"].mean())
 

@@ -188,20 +188,26 @@ def test_every_step_of_an_episode_is_that_of_the_slow_twin(
     assert metrics["rewards"] == pytest.approx(total)
 
 
-@given(cases(), st.booleans())
+@given(cases(), st.booleans(), st.booleans())
 def test_accrued_rewards_add_up_to_the_normalized_turnaround(
-    case: tuple[JobSet, Machine, int, int, int], plans_ahead: bool
+    case: tuple[JobSet, Machine, int, int, int], plans_ahead: bool, over_requested: bool
 ) -> None:
     jobs, machine, queue, horizon, seed = case
     weights = Weights(waiting=0.0, normalized_turnaround=2.0, penalty=0.5)
     for skips in (False, True):
-        options = CushOptions(queue, horizon, reward=weights, skips_forced=skips, plans_ahead=plans_ahead)
+        options = CushOptions(
+            queue, horizon, reward=weights, skips_forced=skips, plans_ahead=plans_ahead, over_requested=over_requested
+        )
         fast = CushEpisodes([jobs], machine, 1, options)
         fast.begin(np.array([0]))
         rng, over = np.random.default_rng(seed), np.zeros(1, dtype=bool)
         while not over.all():
             _, over = fast.step(rng.integers(0, queue + 1, 1), rng.integers(0, 2, 1))
         tally, n = fast.tally[0], len(jobs)
+        starts, _, policies = fast.times(0)
+        service = jobs.service[np.arange(n), policies]
+        normalized = (starts - jobs.arrival + service) / (jobs.length if over_requested else service)
+        assert tally["normalized_turnaround"] == pytest.approx(normalized.sum())
         expected = -2.0 * (tally["normalized_turnaround"] / n - 1.0) - 0.5 * tally["penalty"]
         # What is paid while the first job is waited for belongs to no action; nobody waits then.
         assert tally["total_reward"] == pytest.approx(expected)
