@@ -9,6 +9,7 @@ ARTIFACTS = (
     figures.SEVEN,
     figures.EIGHT,
     figures.ONE,
+    figures.HORIZON,
     penalties.PENALTIES,
     experiments.MASK,
     experiments.ALGORITHM,

@@ -1,7 +1,7 @@
 """CuSH: steps per second, workers side by side, and a page with what ``allocopt reproduce`` wrote.
 
-Run ``allocopt reproduce cush-table1``, ``cush-figure4`` to ``cush-figure8``, ``cush-mask``, ``cush-algorithm1`` and
-``cush-networks`` first, with ``--option trained=FOLDER`` for the weights of several trainings; ``--rows`` is the folder
+Run ``allocopt reproduce cush-table1``, ``cush-figure4`` to ``cush-figure8``, ``cush-mask``, ``cush-algorithm1``,
+``cush-networks``, ``cush-penalties`` and ``cush-horizons`` first, with ``--option trained=FOLDER`` for the weights of several trainings; ``--rows`` is the folder
 with their files. ``--measure-workers`` trains with 1, 2 and 4 workers, wants a quiet machine, and prints the table that
 stands in ``page.md``. Needs the extra train.
 """
@@ -77,7 +77,7 @@ SELECTIONS = {
     "figure8": Selection(
         "cush-figure8", "(.* nodes: trained on .*)", {"NTAT of CuSH": 3, "NTAT of sjf over CuSH's": 3}
     ),
-    "horizons": Selection("cush-figure8", "(horizon .*)", {"NTAT": 2}),
+    "horizons": Selection("cush-horizons", "(.*)", {"NTAT": 2}),
     "penalties": Selection(
         "cush-penalties",
         "(.*)",
