@@ -1,9 +1,8 @@
 """CuSH: steps per second, workers side by side, and a page with what ``allocopt reproduce`` wrote.
 
-Run ``allocopt reproduce cush-table1``, ``cush-figure4`` to ``cush-figure8``, ``cush-mask``, ``cush-algorithm1``,
-``cush-networks``, ``cush-penalties`` and ``cush-horizons`` first, with ``--option trained=FOLDER`` for the weights of several trainings; ``--rows`` is the folder
-with their files. ``--measure-workers`` trains with 1, 2 and 4 workers, wants a quiet machine, and prints the table that
-stands in ``page.md``. Needs the extra train.
+Run ``allocopt reproduce`` for every artifact of the paper first, with ``--option trained=FOLDER`` for the weights of
+several trainings; ``--rows`` is the folder with their files. ``--measure-workers`` trains with 1, 2 and 4 workers,
+wants a quiet machine, and prints the table that stands in ``page.md``. Needs the extra train.
 """
 
 import resource
