@@ -14,7 +14,7 @@ from allocopt.reproduction import Records
 from learned.cush.training import CushTraining
 from papers.artifact import Artifact, Asked, Number, Record
 from papers.cush.configuration import BASELINES, CUSH, FIXED, best_turnaround, held_out, of_agent, of_baseline
-from papers.cush.figures import QUICK_EPOCHS, SHORT_EPOCHS
+from papers.cush.figures import LENGTHS, QUICK_EPOCHS, SHORT_EPOCHS, class_means
 
 MASK_METHODS = (CUSH, *(method for method in BASELINES if method.startswith(("fcfs", "sjf"))))
 DIFFERENCE, ERROR = "difference %", "standard error %"
@@ -70,6 +70,8 @@ REMEDIES = {
     "stable": "both",
     "usual": "the settings of the shipped agents",
 }
+SHORTEST, LONGEST = next(iter(LENGTHS)), next(reversed(LENGTHS))
+SHORT_WAIT, LONG_OVER_SHORT = "wait of jobs up to 5", "wait of jobs from 16 over that"
 ALGORITHM_EPOCHS = 200
 """Epochs of each training by Algorithm 1."""
 
@@ -86,6 +88,8 @@ def _compared(asked: Asked, training: CushTraining) -> Record:
     turnaround = found.mean("normalized_turnaround")
     best = best_turnaround(jobsets, machine, [f"sjf, {policy}" for policy in FIXED])
     scores = np.array([point["score"] for point in curve])
+    waits = class_means(LENGTHS, found.length, {"wait": found.wait})
+    short, long = (waits[name]["wait"] for name in (SHORTEST, LONGEST))
     return {
         "epochs": float(training.epochs),
         "episodes": float(training.epochs * training.jobsets * training.simulations),
@@ -94,6 +98,9 @@ def _compared(asked: Asked, training: CushTraining) -> Record:
         "NTAT of sjf over CuSH's": best / turnaround,
         "validation at first": float(scores[0]),
         "validation at the end": float(scores[-1]),
+        "wait": found.mean("wait"),
+        SHORT_WAIT: short,
+        LONG_OVER_SHORT: long / short,
         "right policies %": 100 * float(np.mean(found.policy == found.better)),
         "sets": float(len(jobsets)),
     }

@@ -21,7 +21,14 @@ from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.locality import SIERRA_TABLE
 from papers.artifact import read_curve
 from papers.cush.configuration import CUSH
-from papers.cush.experiments import DIFFERENCE, ERROR, NETWORK_JOBSETS, NETWORK_SIMULATIONS
+from papers.cush.experiments import (
+    DIFFERENCE,
+    ERROR,
+    LONG_OVER_SHORT,
+    NETWORK_JOBSETS,
+    NETWORK_SIMULATIONS,
+    SHORT_WAIT,
+)
 from papers.cush.figures import (
     HORIZON_EPOCHS,
     HORIZON_NODES,
@@ -55,6 +62,8 @@ _TRAINED = {
     "validation at first": 2,
     "NTAT": 2,
     "NTAT of sjf over CuSH's": 3,
+    SHORT_WAIT: 1,
+    LONG_OVER_SHORT: 1,
     RIGHT: 1,
 }
 SELECTIONS = {
