@@ -70,7 +70,7 @@ REMEDIES = {
     "stable": "both",
     "usual": "the settings of the shipped agents",
 }
-SHORTEST, LONGEST = next(iter(LENGTHS)), next(reversed(LENGTHS))
+SHORTEST, *_, LONGEST = LENGTHS
 SHORT_WAIT, LONG_OVER_SHORT = "wait of jobs up to 5", "wait of jobs from 16 over that"
 ALGORITHM_EPOCHS = 200
 """Epochs of each training by Algorithm 1."""
