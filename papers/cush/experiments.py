@@ -120,7 +120,7 @@ ALGORITHM = Artifact(
     (),
 )
 
-NETWORK_EPOCHS = {16: 150, 32: 75, 128: 20}
+NETWORK_EPOCHS = {16: 600, 32: 300, 128: 150}
 """Epochs of the trainings by nodes of the cluster: an epoch of the image network takes as long as it is wide."""
 NETWORK_JOBSETS, NETWORK_SIMULATIONS = 5, 8
 NETWORKS_BY_NAME = {"image": "published", "slots": "compact"}
