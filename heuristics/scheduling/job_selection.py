@@ -56,11 +56,13 @@ def baseline_episodes(
 ) -> Iterator[CushEpisodes]:
     """Schedule job sets by one of `RULES` and one of `POLICIES`, and yield the episodes at the end of each.
 
-    Backfilling is the rule's own, and options are the paper's, unless they are given.
+    Backfilling is the rule's own, and options are the defaults, unless they are given. Where jobs are planned ahead,
+    first come first served lets no job pass that would delay one that is planned, and has no EASY.
     """
     episodes, rng = CushEpisodes(jobsets, machine, options=options), np.random.default_rng(seed)
     if backfill is None:
-        backfill = Backfill.EASY if rule == "fcfs" else Backfill.FIRST_FIT
+        first = Backfill.NONE if episodes.options.plans_ahead else Backfill.EASY
+        backfill = first if rule == "fcfs" else Backfill.FIRST_FIT
     for number, jobs in enumerate(jobsets):
         # Rows of values take turns after each start: a random job is drawn anew every time.
         workload, n_rows = jobs.workload(), len(jobs) if rule == "random" else 1
@@ -77,8 +79,9 @@ def run_baseline(
     policy: str,
     seed: int = 0,
     backfill: Backfill | None = None,
+    options: CushOptions | None = None,
 ) -> dict[str, FloatArray]:
     """Return the `CushEpisodes.metrics` of `baseline_episodes`, a value for each job set."""
-    episodes = baseline_episodes(jobsets, machine, rule, policy, seed, backfill)
+    episodes = baseline_episodes(jobsets, machine, rule, policy, seed, backfill, options)
     rows = [one.metrics() for one in episodes]
     return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}

@@ -6,8 +6,8 @@ is asked for. The baseline ``b_t`` is the mean of the returns of all simulations
 workers among them, at the same time ``t``: after as many timesteps, or after as many actions.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -80,6 +80,14 @@ USUAL = Settings(
     max_grad_norm=0.5,
 )
 """Those of the shipped weights."""
+SETTINGS_BY_NAME: Mapping[str, Settings] = {
+    "usual": USUAL,
+    "published": PUBLISHED,
+    "normalized": replace(PUBLISHED, scaled=True),
+    "entropy": replace(PUBLISHED, ent_coef=0.01),
+    "stable": replace(PUBLISHED, scaled=True, ent_coef=0.01),
+}
+"""Those of Algorithm 1 as printed, and what makes it stable, one by one and together."""
 
 
 class CompactModule(nn.Module):

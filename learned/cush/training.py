@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 VALIDATION_SEED = 900_000  # First seed of job sets that validate; those that are trained on have seeds below
 PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 1000  # Epochs of the paper, and of the shipped weights
 LARGEST_MEMORY, CHOICES = 200_000_000, 40  # Bytes of images that are kept, and choices of an episode, about
+SETTINGS = ("usual", "published", "normalized", "entropy", "stable")
+"""Hyper-parameters by name: the shipped weights', the paper's, and the paper's with one remedy or with both."""
+MASKS = ("now", "horizon")  # When a job may start that is chosen
 OBSERVATION_OF: dict[str, ObservationName] = {"compact": "slots", "published": "image"}
 
 
@@ -32,11 +35,16 @@ class CushTraining(DeclaredTraining["CushLearner"]):
 
     machine: str = option("sierra", among=MACHINES)
     nodes: int = option(128, least=1)  # Of that machine
-    # ``usual``: those of the shipped weights, or ``published``: those of the paper
-    settings: str = option("usual", among=("usual", "published"))
+    # ``usual``: those of the shipped weights; ``published``: the paper's; ``normalized``: these, with advantages over
+    # their standard deviation; ``entropy``: with a bonus for the entropy of both selectors; ``stable``: with both
+    settings: str = option("usual", among=SETTINGS)
+    # ``now``: only a job that can start now may be chosen; ``horizon``: at any timestep of an image, as in the paper
+    mask: str = option("now", among=MASKS)
     network: str = option("compact", among=OBSERVATION_OF)  # Of the job selector
     # ``learned``: by the policy selector; or one for all jobs
     policies: str = option(LEARNED, among=(LEARNED, *FIXED))
+    # ``requested`` or ``service``: the time that turnaround is divided by in what is minimized
+    over: str = option("requested", among=("requested", "service"))
     epochs: int = option(0, least=0)  # Number of epochs; 0 for the usual number
     # Job sets of an epoch, and simulations M of each, which are shared out among the workers
     jobsets: int = option(10, least=1)
@@ -76,7 +84,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
 
     @property
     def n_updates(self) -> int:
-        return self.epochs or (PUBLISHED_EPOCHS if self.settings == "published" else USUAL_EPOCHS)
+        return self.epochs or (USUAL_EPOCHS if self.settings == "usual" else PUBLISHED_EPOCHS)
 
     def cluster(self) -> Machine:
         """Return the machine."""
@@ -94,10 +102,16 @@ class CushTraining(DeclaredTraining["CushLearner"]):
 
     def options(self) -> CushOptions:
         """Return what episodes have in common: as usual, time passes by itself where nothing can start."""
-        published = self.settings == "published"
-        reward = Weights() if published else Weights(waiting=0.0, normalized_turnaround=1.0)
-        observation = OBSERVATION_OF[self.network]
-        return CushOptions(self.queue, self.horizon, reward, observation, skips_forced=not published)
+        usual = self.settings == "usual"
+        return CushOptions(
+            queue=self.queue,
+            horizon=self.horizon,
+            reward=Weights(waiting=0.0, normalized_turnaround=1.0) if usual else Weights(),
+            observation=OBSERVATION_OF[self.network],
+            skips_forced=usual,
+            plans_ahead=self.mask == "horizon",
+            over_requested=self.over == "requested",
+        )
 
     def draw(self, seeds: Sequence[int]) -> list[JobSet]:
         """Draw a job set for each seed, of the training's machine and locality model."""
@@ -122,7 +136,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     def _learner(self, seed: int, workers: Workers) -> "CushLearner":
         from torch import nn
 
-        from learned.cush.learner import PUBLISHED, USUAL, CompactModule, CushLearner, ImageModule, Simulations
+        from learned.cush.learner import SETTINGS_BY_NAME, CompactModule, CushLearner, ImageModule, Simulations
         from learned.rl.networks import dense
 
         if self.simulations % workers.count:
@@ -140,8 +154,9 @@ class CushTraining(DeclaredTraining["CushLearner"]):
             policies = dense(traits + N_NUMBERS, HIDDEN, len(Policy), activation=nn.ReLU())
         else:
             policies = PolicySelector(self.policies)
-        given = USUAL if self.settings == "usual" else PUBLISHED
-        usual_rate = 3e-4 if given is USUAL and self.network == "published" else given.selector_rate
+        given = SETTINGS_BY_NAME[self.settings]
+        of_image = self.settings == "usual" and self.network == "published"
+        usual_rate = 3e-4 if of_image else given.selector_rate
         settings = replace(
             given,
             epochs=self.n_updates,

@@ -23,6 +23,8 @@ BASELINES = tuple(f"{rule}, {policy}" for rule in RULES for policy in FIXED)
 METHODS = (CUSH, *BASELINES, *(f"{rule}, oracle" for rule in RULES))
 """CuSH, the baselines of the paper, and what a policy selector can give these at most."""
 
+OVER_REQUESTED = CushOptions(over_requested=True)
+"""Of the episodes of baselines."""
 SETS, QUICK_SETS = 1000, 100
 """Held-out job sets of a run."""
 
@@ -30,6 +32,8 @@ SETS, QUICK_SETS = 1000, 100
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcomes:
     """What a scheduler made of some job sets: metrics of every set, and of all jobs arrays of shape ``(n,)``.
+
+    Normalized turnaround times are over the requested time, where nothing else is said.
 
     Times are timesteps, ``share`` is the largest of the machine's CPUs or GPUs that a job asks for, ``policy`` how it
     was allocated, and ``better`` the better policy for it.
@@ -45,7 +49,12 @@ class Outcomes:
 
     @property
     def turnaround(self) -> FloatArray:
-        """Normalized turnaround times of all jobs."""
+        """Turnaround times of all jobs over their requested times, as the numbers of Table 1 are."""
+        return np.asarray((self.wait + self.service) / self.length)
+
+    @property
+    def over_service(self) -> FloatArray:
+        """Turnaround times of all jobs over their service times, as the paper's text has it."""
         return np.asarray((self.wait + self.service) / self.service)
 
     def mean(self, metric: str) -> float:
@@ -63,20 +72,22 @@ def held_out(machine: Machine, asked: Asked) -> list[JobSet]:
     return Recipe().draw_each(machine, SIERRA_TABLE, unseen(asked))
 
 
-def of_baseline(jobsets: Sequence[JobSet], machine: Machine, method: str, seed: int = 0) -> Outcomes:
+def of_baseline(
+    jobsets: Sequence[JobSet], machine: Machine, method: str, seed: int = 0, options: CushOptions | None = None
+) -> Outcomes:
     """Schedule job sets by a rule and a policy, or the ``oracle``, such as ``sjf, depth-first``."""
     rule, policy = method.split(", ")
     metrics, times = [], []
-    for episodes in baseline_episodes(jobsets, machine, rule, policy, seed):
+    for episodes in baseline_episodes(jobsets, machine, rule, policy, seed, options=options or OVER_REQUESTED):
         metrics.append(episodes.metrics())
         times.append(episodes.times(0))
     sets = {name: np.concatenate([row[name] for row in metrics]) for name in metrics[0]}
     return _outcomes(jobsets, machine, sets, times)
 
 
-def of_agent(agent: Agent, jobsets: Sequence[JobSet], machine: Machine, queue: int) -> Outcomes:
-    """Schedule job sets by a trained agent."""
-    episodes = CushEpisodes(jobsets, machine, len(jobsets), CushOptions(queue, skips_forced=True))
+def of_agent(agent: Agent, jobsets: Sequence[JobSet], machine: Machine, options: CushOptions) -> Outcomes:
+    """Schedule job sets by a trained agent, in episodes like those of its training."""
+    episodes = CushEpisodes(jobsets, machine, len(jobsets), options)
     agent.run(episodes)
     times = [episodes.times(number) for number in range(len(jobsets))]
     return _outcomes(jobsets, machine, episodes.metrics(), times)
@@ -111,7 +122,14 @@ def runs_of(asked: Asked, name: str, method: str) -> list[Outcomes]:
     jobsets = held_out(machine, asked)
     if method != CUSH:
         return [of_baseline(jobsets, machine, method)]
-    return [of_agent(one.agent(), jobsets, machine, one.queue) for one in agents_for(asked.trained, name)]
+    return [
+        of_agent(one.agent(), jobsets, machine, acting_options(one.queue)) for one in agents_for(asked.trained, name)
+    ]
+
+
+def acting_options(queue: int) -> CushOptions:
+    """Return the options of episodes in which the shipped agents act."""
+    return CushOptions(queue, skips_forced=True, over_requested=True)
 
 
 def usual_trainings(folder: str, machine: str) -> list[Path]:
@@ -120,7 +138,7 @@ def usual_trainings(folder: str, machine: str) -> list[Path]:
     found = []
     for path in sorted(Path(folder).glob("cush-*/weights.safetensors")) if folder else ():
         card = Trained.load(str(path)).card
-        fields = ("machine", "nodes", "settings", "network", "policies", "measured", "unknown_share")
+        fields = ("machine", "nodes", "settings", "mask", "over", "network", "policies", "measured", "unknown_share")
         if all(card.settings[name] == getattr(usual, name) for name in fields):
             found.append((card.seed, path.parent))
     return [path for _, path in sorted(found)]

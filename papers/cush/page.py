@@ -1,11 +1,10 @@
 """CuSH: steps per second, workers side by side, and a page with what ``allocopt reproduce`` wrote.
 
-Run ``allocopt reproduce cush-table1`` and ``cush-figure4`` to ``cush-figure8`` first, with ``--option trained=FOLDER``
-for the weights of several trainings; ``--rows`` is the folder with their files. ``--measure-workers`` trains with 1, 2
-and 4 workers, wants a quiet machine, and writes what it measured to the same folder. Needs the extra train.
+Run ``allocopt reproduce`` for every artifact of the paper first, with ``--option trained=FOLDER`` for the weights of
+several trainings; ``--rows`` is the folder with their files. ``--measure-workers`` trains with 1, 2 and 4 workers,
+wants a quiet machine, and prints the table that stands in ``page.md``. Needs the extra train.
 """
 
-import json
 import resource
 import subprocess
 import sys
@@ -13,33 +12,67 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from allocopt.envs.cush.jobsets import MACHINES, Machine, Recipe
 from allocopt.envs.cush.task import CushEpisodes, CushOptions
-from allocopt.files.writing import write_text
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.locality import SIERRA_TABLE
 from papers.artifact import read_curve
 from papers.cush.configuration import CUSH
-from papers.cush.figures import HORIZON_EPOCHS, HORIZON_NODES, RATIO, RIGHT, WAYS, Curve
+from papers.cush.experiments import (
+    DIFFERENCE,
+    ERROR,
+    LONG_OVER_SHORT,
+    NETWORK_JOBSETS,
+    NETWORK_SIMULATIONS,
+    SHORT_WAIT,
+)
+from papers.cush.figures import (
+    HORIZON_EPOCHS,
+    HORIZON_NODES,
+    LARGEST_ERROR,
+    MEAN_ERROR,
+    ORDERED,
+    OVER_SERVICE,
+    RATIO,
+    RATIO_OVER_SERVICE,
+    RIGHT,
+    SHORT_EPOCHS,
+    WAYS,
+    Curve,
+)
+from papers.cush.penalties import RATIO_TO_WAIT
 from papers.pages import Row, Selection, page_parser, read_rows, selected_tables, write_lines, write_template
 
 ROUNDS = 5
 WORKERS = (1, 2, 4)
 SPEED_EPOCHS, SPEED_RUNS, QUALITY_EPOCHS, SEED = 100, 2, 300, 0
-WORKER_FILE = "cush-workers.json"
 STRETCH = 20
 """Epochs between two validations, over which speed is measured."""
 SIMULATIONS = 240
 """Simulations of an epoch."""
 
-_METHODS = "(?:CuSH|sjf, (?:depth|breadth)-first)"
+_METHODS = "(?:CuSH|(?:sjf|fcfs), (?:depth|breadth)-first)"
+_TRAINED = {
+    "epochs": 0,
+    "episodes": 0,
+    "processor s": 0,
+    "validation at first": 2,
+    "NTAT": 2,
+    "NTAT of sjf over CuSH's": 3,
+    SHORT_WAIT: 1,
+    LONG_OVER_SHORT: 1,
+    RIGHT: 1,
+}
 SELECTIONS = {
-    "ratios": Selection("cush-table1", f"(.*: {CUSH})", {RATIO: 3}, has_spread=True),
-    "table1": Selection("cush-table1", "(.*: (?:CuSH|sjf, .*|fcfs, .*-first))", {"NTAT": 2, "wait": 2}),
+    "ratios": Selection("cush-table1", f"(.*: {CUSH})", {RATIO: 3, RATIO_OVER_SERVICE: 3}, has_spread=True),
+    "table1": Selection(
+        "cush-table1", "(.*: (?:CuSH|.*-first|sjf, oracle))", {"NTAT": 2, OVER_SERVICE: 2, "wait": 1, "rewards": 0}
+    ),
+    "errors": Selection("cush-table1", "(.*) of the baselines", {LARGEST_ERROR: 2, MEAN_ERROR: 2, ORDERED: 0}),
+    "figure5": Selection("cush-figure5", f"({_METHODS}: .*)", {"NTAT": 2, "wait": 1}),
     "figure6": Selection(
         "cush-figure6",
         f"((?:policies|measured): (?:{'|'.join(WAYS)}))",
@@ -48,10 +81,25 @@ SELECTIONS = {
     "dynamic": Selection(
         "cush-figure6", "(types not known at first)", {f"{RIGHT} in job set {n}": 2 for n in (1, 3, 5)}
     ),
-    "figure7": Selection("cush-figure7", "((?:CuSH|sjf, breadth-first): .*)", {"penalty": 2}),
+    "figure7": Selection("cush-figure7", f"({_METHODS}: .*)", {"penalty": 2}),
     "figure8": Selection(
-        "cush-figure8", "(.* nodes): trained on it", {"NTAT of CuSH": 3, "NTAT of sjf over CuSH's": 3}
+        "cush-figure8", "(.* nodes: trained on .*)", {"NTAT of CuSH": 3, "NTAT of sjf over CuSH's": 3}
     ),
+    "horizons": Selection("cush-horizons", "(.*)", {"NTAT": 2}),
+    "penalties": Selection(
+        "cush-penalties",
+        "(.*)",
+        {
+            **{f"largest error of {column}": 2 for column in ("NTAT", "wait", "rewards")},
+            "mean error": 2,
+            "pairs as printed": 0,
+            f"least {RATIO_TO_WAIT}": 2,
+            f"most {RATIO_TO_WAIT}": 2,
+        },
+    ),
+    "mask": Selection("cush-mask", "(.*)", {"NTAT, now": 3, "NTAT, horizon": 3, DIFFERENCE: 2, ERROR: 2}),
+    "algorithm1": Selection("cush-algorithm1", "(.*)", _TRAINED),
+    "networks": Selection("cush-networks", "(.*)", _TRAINED),
 }
 
 
@@ -99,31 +147,24 @@ def _episodes_per_second(curve: Curve) -> float:
     return SIMULATIONS * STRETCH / float((times[STRETCH:] - times[:-STRETCH]).min())
 
 
-def _measure_workers(path: Path) -> None:
+def _measure_workers() -> str:
     """Train with 1, 2 and 4 workers: some short runs in turn for their speed, one long one for what comes out."""
     runs: dict[int, list[tuple[Curve, float]]] = {count: [] for count in WORKERS}
     with tempfile.TemporaryDirectory() as folder:
         for run, epochs in enumerate([SPEED_EPOCHS] * SPEED_RUNS + [QUALITY_EPOCHS]):
             for count in WORKERS:
                 runs[count].append(_train_together(count, epochs, Path(folder) / f"{count}-{run}"))
-    found: dict[str, Any] = {}
+    rows: list[list[Cell]] = []
+    alone = alone_s = 1.0
     for count, (*short, (curve, used_s)) in runs.items():
         # What starting takes is the same in both.
         epoch_s = (used_s - min(seconds for _, seconds in short)) / (QUALITY_EPOCHS - SPEED_EPOCHS)
-        speeds, scores = [_episodes_per_second(of_run) for of_run, _ in runs[count]], [row["score"] for row in curve]
-        found[str(count)] = {"speeds": speeds, "scores": scores, "epoch_s": epoch_s}
-    write_text(path, json.dumps(found) + "\n")
-    print({count: (max(one["speeds"]), one["epoch_s"], min(one["scores"])) for count, one in found.items()})
-
-
-def _workers(found: dict[str, Any]) -> str:
-    alone, alone_s = max(found["1"]["speeds"]), found["1"]["epoch_s"]
-    rows: list[list[Cell]] = []
-    for count, one in found.items():
-        late = sorted(set(one["scores"][-QUALITY_EPOCHS // 4 :]))
-        fastest = max(one["speeds"])
-        ideal = int(count) * alone_s / one["epoch_s"]
-        rows.append([int(count), min(one["scores"]), late[0], late[-1], fastest, fastest / alone, ideal])
+        fastest = max(_episodes_per_second(of_run) for of_run, _ in runs[count])
+        if count == 1:
+            alone, alone_s = fastest, epoch_s
+        scores = [row["score"] for row in curve]
+        late = sorted(set(scores[-QUALITY_EPOCHS // 4 :]))
+        rows.append([count, min(scores), late[0], late[-1], fastest, fastest / alone, count * alone_s / epoch_s])
     header = ("workers", "best NTAT", "last quarter, least", "most", "episodes/s", "over 1 worker", "by processor time")
     return aligned_table(header, rows, (0, 3, 3, 3, 0, 2, 2))
 
@@ -148,22 +189,19 @@ def main() -> None:
     )
     parser.add_argument("--measure-workers", action="store_true", help="measure workers, and stop")
     options = parser.parse_args()
-    path = options.rows / WORKER_FILE
     if options.measure_workers:
-        _measure_workers(path)
+        print(_measure_workers())
         return
     curve = options.trained / "cush-sierra-seed-0" / "curve.csv"
     if curve.exists():
         _draw_figure_four(read_rows(options.rows, "cush-figure4"), curve)
-    workers = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     places = {
         **selected_tables(options.rows, SELECTIONS),
+        "short_epochs": SHORT_EPOCHS,
         "horizon_nodes": HORIZON_NODES,
         "horizon_epochs": HORIZON_EPOCHS,
-        "quality_epochs": QUALITY_EPOCHS,
-        "stretch": STRETCH,
-        "runs": SPEED_RUNS + 1,
-        "workers": _workers(workers) if workers else None,
+        "network_jobsets": NETWORK_JOBSETS,
+        "network_simulations": NETWORK_SIMULATIONS,
         "speed": aligned_table(("machine", "image", "slots"), _speeds(), (None, 0, 0)),
     }
     write_template(__file__, "cush", places)

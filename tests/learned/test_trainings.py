@@ -38,6 +38,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     *((name, {**DRAS, "network": "paper"}) for name in ("dras-ppo", "dras-a2c", "dras-pg", "dras-dql")),
     *(("cush", {**EVERY_TWO, **options}) for options in ({}, {"settings": "published"}, {"policies": "breadth-first"})),
     ("cush", {**EVERY_TWO, "network": "published", "settings": "published"}),
+    ("cush", {**EVERY_TWO, "settings": "stable", "mask": "horizon"}),
     *(
         ("irmasim", {**IRMASIM, "agent": agent, "level": level})
         for agent, level in (("pg", "normal"), ("pg", "minimal"), ("a2c", "small"))

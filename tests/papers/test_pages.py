@@ -102,8 +102,15 @@ SELECTED = {
         "table1": "sierra: CuSH",
         "figure6": "policies: learned",
         "dynamic": "types not known at first",
+        "errors": "sierra: NTAT of the baselines",
+        "figure5": "CuSH: short, 1-5",
         "figure7": "CuSH: small",
         "figure8": "16 nodes: trained on it",
+        "horizons": "horizon 2",
+        "penalties": "shipped",
+        "mask": "CuSH",
+        "algorithm1": "as printed",
+        "networks": "16 nodes: image",
     },
     "dras": {
         "figure7": f"{HELD_OUT}: Optimization",
@@ -174,8 +181,6 @@ def test_a_page_holds_every_section_and_picture_of_its_rows(
         write_rows(tmp_path, artifact, of)
     write_curve(tmp_path / "cush-sierra-seed-0", "update,score")
     (tmp_path / "dras-jitter.json").write_text('{"Theta": {"DRAS-PPO": [[1, 2], [1, 3]]}}', encoding="utf-8")
-    workers = {count: {"speeds": [1.0], "scores": [1.0, 2.0], "epoch_s": 1.0} for count in (1, 2)}
-    (tmp_path / "cush-workers.json").write_text(json.dumps(workers), encoding="utf-8")
     # What is measured anew, hours of trainings among it, is cut short.
     short = {
         "cush": {"_speeds": lambda: [["any", 1, 1]]},

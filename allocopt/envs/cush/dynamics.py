@@ -1,6 +1,6 @@
 """State, observations, rewards and kernels of an episode of CuSH.
 
-An episode begins, a job starts, a timestep passes.
+An episode begins, a job is chosen and starts now or later, a timestep passes.
 """
 
 from dataclasses import dataclass, fields
@@ -34,6 +34,7 @@ from allocopt.simulator.rules import Backfill
 from allocopt.simulator.state import CAPACITY, FREE, NOBODY, RUNNING, Clock, JobRecord, State
 
 DEPTH_FIRST, N_POLICIES = int(Policy.DEPTH_FIRST), len(Policy)
+NEVER = -1  # as a delay
 NONE, FIRST_FIT, EASY = int(Backfill.NONE), int(Backfill.FIRST_FIT), int(Backfill.EASY)
 
 
@@ -50,8 +51,8 @@ class Weights:
         the jobs that wait then, in the queue or the backlog.
     normalized_turnaround
         On minus the mean normalized turnaround time, but for its 1, accrued: every timestep costs 1 over length for
-        each job that waits, and its start corrects that to 1 over service. Over an episode this adds up to
-        1 - mean normalized turnaround time.
+        each job that waits, and its choice corrects that to the time by which is divided. Over an episode this adds up
+        to 1 - mean normalized turnaround time.
     penalty
         On minus the locality penalty of a job, paid when it starts.
     """
@@ -79,6 +80,8 @@ class _Tally(EpisodeTally, Protocol):
 
 class _Terms(Weights):
     skips_forced: int  # whether time passes by itself where nothing can be chosen
+    over_requested: int  # whether turnaround is divided by the requested time, not the service time
+    reach: int  # timesteps at which a job may start, from now on: 1 for now alone
 
 
 class Episode(NamedTuple):
@@ -89,6 +92,7 @@ class Episode(NamedTuple):
     terms: Shared[Records[_Terms]]
     slots: Own[IntArray]  # jobs among which is chosen, ``NOBODY`` in an empty slot, shape ``(Q,)``
     policy: OwnByJob[IntArray]  # how each job was allocated, ``NOBODY`` before
+    planned: OwnByJob[FloatArray]  # when each job starts that was chosen for a later timestep, else infinity
     holder: Own[IntArray]  # who held each unit last, shape ``(U,)``: the CPUs node by node, then the GPUs
     until: Own[FloatArray]  # timestep from which on each unit is free, shape ``(U,)``
     room: Shared[IntArray]  # for a number per node, shape ``(N,)``
@@ -145,9 +149,60 @@ def _spread(episode: Episode, job: int, first: int, width: int, wanted: int) -> 
 
 
 @inlined
+def _takes(episode: Episode, job: int, policy: int) -> float:
+    # Whole timesteps, of which rounding errors of service times must not make more.
+    return float(np.ceil(episode.service[job, policy] - 1e-9))
+
+
+@helper()
+def _has_room(state: State, planned: FloatArray, job: int, time: float) -> bool:
+    # Whether a job's units are free at a time, beside the jobs that run then or are to run.
+    cpus, gpus = state.units[FREE, CPUS], state.units[FREE, GPUS]
+    for place in range(state.clock[0].n_running):
+        other = state.lists[RUNNING, place]
+        if state.jobs[other].expected_end <= time:
+            cpus += state.request[other, CPUS]
+            gpus += state.request[other, GPUS]
+    for other in range(planned.size):
+        if planned[other] <= time < planned[other] + state.jobs[other].run:
+            cpus -= state.request[other, CPUS]
+            gpus -= state.request[other, GPUS]
+    return bool(state.request[job, CPUS] <= cpus and state.request[job, GPUS] <= gpus)
+
+
+@helper()
+def _delay_ahead(state: State, planned: FloatArray, job: int, run: float, reach: int) -> int:
+    # Units only become fewer where a planned job starts, so that other times need no look.
+    for delay in range(reach):
+        start = state.clock[0].now + delay
+        is_free = _has_room(state, planned, job, start)
+        for other in range(planned.size):
+            if is_free and start < planned[other] < start + run:
+                is_free = _has_room(state, planned, job, planned[other])
+        if is_free:
+            return delay
+    return NEVER
+
+
+@inlined
+def _delay(episode: Episode, job: int, run: float) -> int:
+    """Timesteps after which a job that runs so long can start, ``NEVER`` where none is within reach."""
+    reach = episode.terms[0].reach
+    if reach == 1:
+        return 0 if fits(episode.state, job, FREE) else NEVER
+    return int(_delay_ahead(episode.state, episode.planned, job, run, reach))
+
+
+@inlined
+def _sure_delay(episode: Episode, job: int) -> int:
+    """Timesteps after which a job can start under either policy."""
+    return _delay(episode, job, max(_takes(episode, job, 0), _takes(episode, job, 1)))
+
+
+@inlined
 def _may_start(episode: Episode, slot: int) -> bool:
-    """Whether a job waits in a slot and fits now."""
-    return episode.slots[slot] != NOBODY and fits(episode.state, episode.slots[slot], FREE)
+    """Whether a job waits in a slot and can start at a timestep within reach."""
+    return episode.slots[slot] != NOBODY and _sure_delay(episode, episode.slots[slot]) != NEVER
 
 
 @inlined
@@ -185,18 +240,21 @@ def _over_length(episode: Episode, waits: bool) -> float:
 
 @inlined
 def _plan(episode: Episode, job: int, policy: int) -> None:
-    # Whole timesteps, of which rounding errors of service times must not make more.
     record = episode.state.jobs[job]
-    record.run = record.estimate = np.ceil(episode.service[job, policy] - 1e-9)
+    record.run = record.estimate = _takes(episode, job, policy)
 
 
 @inlined
-def _start(episode: Episode, slot: int, policy: int) -> float:
-    # Returns the gain that is paid at once.
-    state, tally, weights, job = episode.state, episode.tally[0], episode.terms[0], episode.slots[slot]
+def _divisor(episode: Episode, job: int, policy: int) -> float:
+    # The time by which a job's turnaround is normalized.
+    return float(episode.length[job] if episode.terms[0].over_requested else episode.service[job, policy])
+
+
+@inlined
+def _begin_job(episode: Episode, job: int) -> None:
+    state, tally, policy = episode.state, episode.tally[0], episode.policy[job]
     length, service = episode.length[job], episode.service[job, policy]
     wait = state.clock[0].now - state.jobs[job].submit
-    _plan(episode, job, policy)
     start_job(state, job)
     cpus, gpus = state.request[job, CPUS], state.request[job, GPUS]
     all_cpus, all_gpus = state.units[CAPACITY, CPUS], state.units[CAPACITY, GPUS]
@@ -206,15 +264,36 @@ def _start(episode: Episode, slot: int, policy: int) -> float:
     else:
         _spread(episode, job, 0, all_cpus // episode.room.size, cpus)
         _spread(episode, job, all_cpus, all_gpus // episode.room.size, gpus)
-    episode.policy[job] = policy
     tally.wait += wait
     tally.service += service
     tally.turnaround += wait + service
-    tally.normalized_turnaround += (wait + service) / service
+    tally.normalized_turnaround += (wait + service) / _divisor(episode, job, policy)
     tally.penalty += service - length
+
+
+@inlined
+def _begin_planned(episode: Episode) -> None:
+    for job in range(episode.planned.size):
+        if episode.planned[job] <= episode.state.clock[0].now:
+            episode.planned[job] = np.inf
+            _begin_job(episode, job)
+
+
+@inlined
+def _choose(episode: Episode, slot: int, policy: int) -> float:
+    # The job starts now, or as soon as it fits. Returns the gain that is paid at once.
+    state, weights, job = episode.state, episode.terms[0], episode.slots[slot]
+    length, service = episode.length[job], episode.service[job, policy]
+    waited = state.clock[0].now - state.jobs[job].submit
+    _plan(episode, job, policy)
+    delay = _delay(episode, job, state.jobs[job].run)
+    episode.policy[job] = policy
+    episode.planned[job] = state.clock[0].now + delay
+    _begin_planned(episode)
     episode.slots[slot] = NOBODY
     _fill_slots(episode)
-    gain = weights.normalized_turnaround * (wait / length - wait / service) / state.jobs.size
+    normalized = (waited + delay + service) / _divisor(episode, job, policy)
+    gain = weights.normalized_turnaround * (waited / length + 1.0 - normalized) / state.jobs.size
     return float(gain - weights.penalty * (service - length))
 
 
@@ -230,6 +309,8 @@ def _go_on_to(state: State, time: float) -> None:
 def _go_on(episode: Episode, until: float) -> None:
     state, clock = episode.state, episode.state.clock[0]
     _go_on_to(state, until)
+    if episode.terms[0].reach > 1:
+        _begin_planned(episode)
     episode.tally[0].over = clock.n_begun == state.jobs.size and clock.n_running == 0
     _fill_slots(episode)
 
@@ -250,7 +331,7 @@ def _act(episode: Episode, action: int) -> None:
     named = 0 <= slot < episode.slots.size
     chosen = named and _may_start(episode, slot)
     tally.invalid = named and not chosen
-    gain = _start(episode, slot, policy) if chosen else _pass_time(episode)
+    gain = _choose(episode, slot, policy) if chosen else _pass_time(episode)
     local = _over_length(episode, True)
     reward = gain - weight * local
     if episode.terms[0].skips_forced:
@@ -269,6 +350,7 @@ def _begin(episode: Episode) -> None:
     rewind(episode.state, episode.first_clock, episode.pool)
     episode.slots[:] = NOBODY
     episode.policy[:] = NOBODY
+    episode.planned[:] = np.inf
     episode.holder[:] = NOBODY
     episode.until[:] = 0.0
     _go_on(episode, 0.0)
@@ -286,7 +368,7 @@ def _first_slot(episode: Episode, values: FloatArray, backfill: int) -> int:
     state, best, lead = episode.state, NOBODY, NOBODY
     for slot in range(episode.slots.size):
         job = episode.slots[slot]
-        if job == NOBODY or (backfill == FIRST_FIT and not fits(state, job, FREE)):
+        if job == NOBODY or (backfill == FIRST_FIT and not _may_start(episode, slot)):
             continue
         if backfill == EASY and not keeps_shadow(state, job):
             continue
@@ -326,7 +408,7 @@ JOB_MEANINGS = {
     "wait": "wait / (wait + 10 timesteps)",
     "wait_over_response": "wait / (wait + length)",
     "fits": "1 if the job can start now",
-    "delay": "time t until it can if no other starts, t / (t + 10)",
+    "delay": "time t until it can if no other is chosen, t / (t + 10)",
     "area": "length times the larger share of CPUs or GPUs, a / (a + 10)",
     "rank": "share of the slots with a shorter job",
     "cpus_left": "CPUs that are free beside it / all CPUs, 0 if it cannot start",
@@ -358,13 +440,30 @@ def _squeezed(time: float) -> float:
 
 
 @inlined
+def _is_planned_at(episode: Episode, job: int, time: float) -> bool:
+    return bool(episode.planned[job] <= time < episode.planned[job] + episode.state.jobs[job].run)
+
+
+@inlined
+def _planned_units(episode: Episode, resource: int, time: float) -> int:
+    # CPUs or GPUs that planned jobs will hold at a time.
+    total = 0
+    if episode.terms[0].reach > 1:
+        for job in range(episode.planned.size):
+            if _is_planned_at(episode, job, time):
+                total += episode.state.request[job, resource]
+    return total
+
+
+@inlined
 def _describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
     state, clock, row, job = episode.state, episode.state.clock[0], rows[slot], episode.slots[slot]
     wait, length = clock.now - state.jobs[job].submit, episode.length[job]
     cpus, gpus = state.request[job, CPUS], state.request[job, GPUS]
     all_cpus, all_gpus = float(state.units[CAPACITY, CPUS]), float(state.units[CAPACITY, GPUS])
     free_cpus, free_gpus = state.units[FREE, CPUS], state.units[FREE, GPUS]
-    starts = _may_start(episode, slot)
+    delay = _sure_delay(episode, job)
+    starts = delay == 0
     shorter = 0
     for other in range(episode.slots.size):
         shorter += episode.slots[other] != NOBODY and episode.length[episode.slots[other]] < length
@@ -378,8 +477,8 @@ def _describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
     row[7] = _squeezed(wait)
     row[8] = wait / (wait + length)
     row[9] = 1.0 if starts else 0.0
-    row[10] = 0.0
-    if not starts:
+    row[10] = _squeezed(float(max(delay, 0)))
+    if delay == NEVER:
         # What this leaves in the state nobody reads before it is found anew.
         find_shadow(state, job)
         row[10] = _squeezed(clock.shadow - clock.now)
@@ -417,8 +516,8 @@ def _describe(episode: Episode, rows: Float32Array) -> None:
             free_cpus += state.request[state.lists[RUNNING, at], CPUS]
             free_gpus += state.request[state.lists[RUNNING, at], GPUS]
             at += 1
-        row[N_JOB + N_CLUSTER + 2 * i] = free_cpus * cpus
-        row[N_JOB + N_CLUSTER + 2 * i + 1] = free_gpus * gpus
+        row[N_JOB + N_CLUSTER + 2 * i] = (free_cpus - _planned_units(episode, CPUS, clock.now + AHEAD[i])) * cpus
+        row[N_JOB + N_CLUSTER + 2 * i + 1] = (free_gpus - _planned_units(episode, GPUS, clock.now + AHEAD[i])) * gpus
     for slot in range(n_slots + 1):
         if slot > 0:
             for i in range(N_JOB, FIRST_TRAIT):
@@ -432,14 +531,27 @@ def _describe(episode: Episode, rows: Float32Array) -> None:
 
 
 @inlined
+def _draw_first(line: Float32Array, wanted: int) -> None:
+    # A planned job gets its units when it starts; until then it is drawn on the first ones that are free.
+    unit = 0
+    while wanted > 0 and unit < line.size:
+        if line[unit] == 0.0:
+            line[unit] = np.float32(1.0)
+            wanted -= 1
+        unit += 1
+
+
+@inlined
 def _draw(episode: Episode, image: Float32Array) -> None:
     # The cluster, then the jobs in the queue; a row is a timestep, a column a CPU or a GPU.
     state, now = episode.state, episode.state.clock[0].now
+    first_gpu = state.units[CAPACITY, CPUS]
     for row in range(image.shape[1]):
         line = image[0, row]
         for unit in range(line.size):
             line[unit] = np.float32(1.0) if episode.until[unit] > now + row else np.float32(0.0)
-    first_gpu = state.units[CAPACITY, CPUS]
+        _draw_first(line[:first_gpu], _planned_units(episode, CPUS, now + row))
+        _draw_first(line[first_gpu:], _planned_units(episode, GPUS, now + row))
     for slot in range(episode.slots.size):
         image[slot + 1] = 0.0
         job = episode.slots[slot]

@@ -52,6 +52,13 @@ class CushOptions:
     observation: ObservationName = "slots"
     #: Whether time passes by itself while nothing can start; what that costs is added to the reward before.
     skips_forced: bool = False
+    #: Whether a job may be chosen that can start only at a later one of the T timesteps of an image, as in the paper
+    #: (section 3.2): it starts at the first of these at which its units are free for as long as it takes, and others
+    #: may pass it only where that does not delay it. Otherwise a job may be chosen only if it can start now.
+    plans_ahead: bool = False
+    #: Whether the normalized turnaround time is over the requested time, as the numbers of Table 1 are, and not over
+    #: the service time, as the paper's text has it.
+    over_requested: bool = False
 
     def __post_init__(self) -> None:
         for name in ("queue", "horizon"):
@@ -59,6 +66,11 @@ class CushOptions:
         if self.observation not in OBSERVATIONS:
             raise UsageError(f"the observation is {self.observation!r}, must be one of {', '.join(OBSERVATIONS)}")
         check_type("reward", self.reward, Weights)
+
+    @property
+    def reach(self) -> int:
+        """Number of timesteps, from now on, at which a job may start."""
+        return self.horizon if self.plans_ahead else 1
 
     @property
     def n_actions(self) -> int:
@@ -110,9 +122,16 @@ class CushEpisodes(Compiled):
                 jobs=np.asarray(state.jobs)[:most], events=np.asarray(state.events)[:most], lists=state.lists[:, :most]
             ),
             LAYOUT.record("tally"),
-            LAYOUT.record("terms", skips_forced=self.options.skips_forced, **asdict(self.options.reward)),
+            LAYOUT.record(
+                "terms",
+                skips_forced=self.options.skips_forced,
+                over_requested=self.options.over_requested,
+                reach=self.options.reach,
+                **asdict(self.options.reward),
+            ),
             slots=np.full(self.options.queue, NOBODY),
             policy=np.full(most, NOBODY),
+            planned=np.full(most, np.inf),
             holder=np.full(machine.units, NOBODY),
             until=np.zeros(machine.units),
             room=np.zeros(machine.nodes, dtype=np.int64),
@@ -195,6 +214,8 @@ class CushEpisodes(Compiled):
             raise UsageError(f"values and policies have shapes {numbers.shape}, {how.shape}, must have one per job")
         if backfill not in (Backfill.NONE, Backfill.FIRST_FIT, Backfill.EASY):
             raise UsageError(f"backfilling is {backfill!r}, must be Backfill.NONE, Backfill.FIRST_FIT or Backfill.EASY")
+        if backfill == Backfill.EASY and self.options.plans_ahead:
+            raise UsageError("EASY backfilling does not go with jobs that are planned ahead; use Backfill.NONE")
         dynamics.follow_list(self._batch, 0, jobset, numbers, how, int(backfill))
 
     def metrics(self) -> dict[str, FloatArray]:
@@ -249,18 +270,21 @@ class Cush(Task[CushEpisodes, Observation]):
 nothing or names a job that cannot start. The episode ends when all jobs have ended; `info["rewards"]` is then the sum
 of the paper's local rewards, whatever the agent was paid.""",
         action="A slot of the queue, 0 .. Q - 1, or Q to do nothing; and a policy, 0 depth-first, 1 breadth-first.",
-        mask="The slots and Q, then the policies, shape (Q + 3,). A job that cannot start counts as Q.",
+        mask="""\
+The slots and Q, then the policies, shape (Q + 3,). A job that cannot start counts as Q. With `plans_ahead`, as in
+the paper, a job can also start at a later one of the T timesteps, under either policy; else only now.""",
         seen="""\
 A dictionary: the job selector sees `image` or `slots`, the policy selector `jobs`; `backlog` is k / (k + 10) for k jobs
 outside the queue.
 
 `image`, the paper's, has shape (Q + 1, T, units): channels of T timesteps, with a column per CPU, node by node, then
-per GPU. The first channel is the cluster: 1 where a unit is still held. The others are the slots: the request in the
-shape of the cluster, as many rows as the job takes, at most T, with the value 0.5 + 0.5 wait / (wait + 10).
+per GPU. The first channel is the cluster: 1 where a unit is still held, or will be by a job that is planned, which is
+drawn on the first free units. The others are the slots: the request in the shape of the cluster, as many rows as the
+job takes, at most T, with the value 0.5 + 0.5 wait / (wait + 10).
 
 `slots` has Q + 1 rows, the last one for doing nothing. Behind the numbers below stand the shares of CPUs and GPUs that
-are free after 1, 2, 4, 8 and 16 timesteps if no job starts, and the K traits of the job: compute, network, unknown, or
-those of the measured model. Times are in timesteps.
+are free after 1, 2, 4, 8 and 16 timesteps if no other job is chosen, and the K traits of the job: compute, network,
+unknown, or those of the measured model. Times are in timesteps.
 
 `jobs`, shape (Q, K + 3), has the traits, log2(1 + GPUs) / 10, GPUs / all GPUs and log2(1 + length) / 5.""",
         meanings={"A row of `slots`, of the job": JOB_MEANINGS, "A row of `slots`, of the cluster": CLUSTER_MEANINGS},

@@ -82,7 +82,12 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
     *(
         (CUSH, {"machine": machine, "options": options})
         for machine in ("summit", cush.Machine(4, 2, 4))
-        for options in (cush.CushOptions(), cush.CushOptions(queue=2, horizon=3, observation="image"))
+        for options in (
+            cush.CushOptions(),
+            cush.CushOptions(queue=2, horizon=3, observation="image"),
+            cush.CushOptions(queue=3, plans_ahead=True),
+            cush.CushOptions(observation="image", plans_ahead=True),
+        )
     ),
 ]
 """Ids with other arguments than those of the contract."""

@@ -18,7 +18,7 @@ from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, Penalised
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
 from learned.cush.policies import Cush, Kinds, Trained
-from papers.cush.configuration import best_turnaround, of_agent
+from papers.cush.configuration import acting_options, best_turnaround, of_agent
 
 MACHINE = Machine.of("sierra", 6)
 
@@ -78,6 +78,6 @@ def test_a_shipped_agent_is_a_fifth_better_than_every_baseline_and_chooses_the_b
     machine = Machine.of(weights)
     jobsets = Recipe().draw_each(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + 100))
     trained = Trained.load(weights)
-    found = of_agent(trained.agent(), jobsets, machine, trained.queue)
+    found = of_agent(trained.agent(), jobsets, machine, acting_options(trained.queue))
     assert found.sets["normalized_turnaround"].mean() < 0.8 * best_turnaround(jobsets, machine)
     assert (found.policy == found.better).mean() > 0.99

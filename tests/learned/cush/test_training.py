@@ -33,3 +33,11 @@ def test_measured_throughputs_may_stand_for_penalties(shared_data: Path) -> None
 
 def test_job_sets_of_trainings_and_tests_do_not_meet() -> None:
     assert VALIDATION_SEED + CushTraining().validation <= HELD_OUT
+
+
+def test_a_training_with_the_mask_of_the_paper_plans_jobs_ahead() -> None:
+    ahead, now = replace(TINY, mask="horizon"), TINY
+    assert ahead.options().plans_ahead
+    assert ahead.options().reach == ahead.horizon
+    assert not now.options().plans_ahead
+    assert ahead.trained(0)[1][-1]["score"] > 0

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,16 @@ import pytest
 from support.artifacts import ours, rows_of
 
 from allocopt.envs.cush.jobsets import HELD_OUT, MACHINES, Machine, Recipe
+from allocopt.envs.cush.task import CushOptions
 from allocopt.reproduction import ReproductionRequest
 from allocopt.simulator.locality import SIERRA_TABLE
-from heuristics.scheduling.job_selection import run_baseline
+from heuristics.scheduling.job_selection import RULES, run_baseline
 from learned.cush.training import CushTraining
-from papers.cush import configuration, figures
+from papers.cush import configuration, experiments, figures, penalties
 from papers.cush.configuration import BASELINES, CUSH, METHODS, TABLE_ONE, of_baseline
-from papers.cush.figures import HORIZONS, RATIO, SIZES, class_means
+from papers.cush.experiments import DIFFERENCE
+from papers.cush.figures import HORIZONS, LARGEST_ERROR, MEAN_ERROR, ORDERED, PRINTED, RATIO, SIZES, class_means
+from papers.cush.penalties import RATIO_TO_WAIT
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +27,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let everything be a matter of seconds."""
     monkeypatch.setattr(configuration, "QUICK_SETS", 4)
     monkeypatch.setattr(figures, "QUICK_EPOCHS", 2)
+    monkeypatch.setattr(experiments, "QUICK_EPOCHS", 2)
     monkeypatch.setattr(figures, "QUICK_CAMPAIGNS", 1)
     begun = CushTraining.learner
     small = partial(replace, jobsets=2, simulations=4, pool=10, validation=4)
@@ -39,12 +44,64 @@ def test_every_number_of_table_1_has_its_place(tmp_path: Path) -> None:
     assert rows[f"sierra: {CUSH}", RATIO].published == pytest.approx(3.33 / 4.13)
 
 
+def test_errors_of_the_baselines_are_logarithms_over_the_print(tmp_path: Path) -> None:
+    rows = rows_of("cush-table1", ReproductionRequest(tmp_path, True, (0,)))
+    for machine, column in product(MACHINES, PRINTED):
+        row = f"{machine}: {column} of the baselines"
+        ratios = [
+            ours(rows, f"{machine}: {method}", column) / TABLE_ONE[f"{machine}: {method}"][column]
+            for method in BASELINES
+        ]
+        assert ours(rows, row, LARGEST_ERROR) == pytest.approx(max(abs(np.log(ratios))))
+        assert ours(rows, row, MEAN_ERROR) == pytest.approx(np.mean(np.abs(np.log(ratios))))
+        assert rows[row, ORDERED].published == len(RULES)
+
+
+def test_tables_of_penalties_are_beside_the_paper_and_a_penalty_makes_ntat_smaller_for_the_same_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(penalties, "QUICK_SETS", 4)
+    rows = rows_of("cush-penalties", ReproductionRequest(tmp_path, True, (0,)))
+    assert {row for row, _ in rows} == set(penalties.TABLES)
+    most = f"most {RATIO_TO_WAIT}"
+    over_service = [name for name, table in penalties.TABLES.items() if not table.over_requested]
+    assert len(over_service) == 3
+    assert all(ours(rows, name, most) < ours(rows, "no penalties", most) for name in over_service)
+    assert rows["shipped", most].published == pytest.approx(max((5.54 - 1) / 12.76, (6.46 - 1) / 16.38))
+
+
+@pytest.mark.parametrize("method", ["sjf, breadth-first", "fcfs, depth-first"])
+def test_the_mask_is_compared_on_the_same_job_sets(method: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    rows = rows_of("cush-mask", ReproductionRequest(tmp_path, True, (0,)))
+    now, ahead = (ours(rows, method, f"NTAT, {mask}") for mask in ("now", "horizon"))
+    assert ours(rows, method, DIFFERENCE) == pytest.approx(100 * (ahead / now - 1))
+    assert ours(rows, method, "standard error %") >= 0
+    machine = Machine.of("sierra")
+    sets = Recipe().draw_each(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + 4))
+    found = of_baseline(sets, machine, method, options=CushOptions(plans_ahead=True, over_requested=True))
+    assert ahead == pytest.approx(found.mean("normalized_turnaround"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cush-algorithm1", "cush-networks"])
+def test_trainings_side_by_side_say_what_they_took(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(experiments, "NETWORK_EPOCHS", {16: 2})
+    rows = rows_of(name, ReproductionRequest(tmp_path, True, (0,)))
+    pieces = {row for row, _ in rows}
+    assert len(pieces) == (2 if name == "cush-networks" else len(experiments.REMEDIES))
+    assert all(ours(rows, piece, "processor s") > 0 for piece in pieces)
+    assert all(ours(rows, piece, "NTAT of sjf over CuSH's") > 0 for piece in pieces)
+
+
 def test_outcomes_of_jobs_are_those_of_their_sets() -> None:
     machine = Machine.of("sierra")
     sets = Recipe().draw_each(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + 4))
     for method in ("sjf, breadth-first", "random, oracle"):
         found, metrics = of_baseline(sets, machine, method), run_baseline(sets, machine, *method.split(", "))
-        assert found.turnaround.mean() == pytest.approx(metrics["normalized_turnaround"].mean())
+        assert found.over_service.mean() == pytest.approx(metrics["normalized_turnaround"].mean())
+        assert found.turnaround.mean() == pytest.approx(found.mean("normalized_turnaround"))
         assert (found.service - found.length).mean() == pytest.approx(metrics["penalty"].mean())
         assert found.wait.mean() == pytest.approx(metrics["wait"].mean())
 
@@ -88,10 +145,16 @@ def test_figure_6_says_what_a_policy_selector_is_worth(shared_data: Path) -> Non
 
 
 @pytest.mark.slow
-def test_figure_8_holds_all_sizes_and_horizons(tmp_path: Path) -> None:
+def test_figure_8_holds_all_sizes(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     rows = rows_of("cush-figure8", ReproductionRequest(tmp_path, True, (0,)))
     assert {f"{nodes} nodes: trained on it" for nodes in (16, 32, 64, 128)} < {row for row, _ in rows}
     assert (rows["128 nodes: trained on 128 nodes", "NTAT of sjf over CuSH's"].ours or 0.0) > 1.0
+
+
+@pytest.mark.slow
+def test_all_horizons_are_beside_the_paper(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    rows = rows_of("cush-horizons", ReproductionRequest(tmp_path, True, (0,)))
     for horizon, printed in HORIZONS.items():
         assert rows[horizon, "NTAT"].published == printed["NTAT"]

@@ -1,12 +1,16 @@
 """What the environment of CuSH shows, job sets that are drawn, and types of applications that become known."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe
-from allocopt.envs.cush.task import CushEnv, CushEpisodes, DynamicTypes
+from allocopt.envs.cush.task import CushEnv, CushEpisodes, CushOptions, DynamicTypes
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, TypeClassifier, WorkloadType
+from allocopt.simulator.rules import Backfill
+from heuristics.scheduling.job_selection import baseline_episodes
 
 SMALL = Machine(4, 2, 4)
 
@@ -32,6 +36,37 @@ def test_a_job_that_cannot_start_lets_time_pass_and_is_told() -> None:
     _, _, _, _, info = env.step(np.array([0, 0]))
     assert info["invalid_action"]
     assert env.episodes.now[0] == now + 1
+
+
+def test_with_the_mask_of_the_paper_a_job_may_start_later_and_nothing_passes_it_that_would_delay_it() -> None:
+    one_unit = np.array([[1, 1], [2, 1], [1, 1], [1, 1]])
+    length = np.array([2.0, 3.0, 4.0, 1.0])
+    jobs = JobSet(np.zeros(4, dtype=int), length, one_unit, np.tile(length[:, np.newaxis], 2), np.ones((4, 1)))
+    # In the order of length: 1, 2, 3 timesteps (this one needs both CPUs) and 4.
+    machine = Machine(1, 2, 4)
+    for plans_ahead, fits in ((False, False), (True, True)):
+        episodes = CushEpisodes([jobs], machine, 1, CushOptions(queue=4, plans_ahead=plans_ahead))
+        episodes.begin(np.array([0]))
+        zero = np.zeros(1, dtype=np.int64)
+        episodes.step(np.array([1]), zero)  # two timesteps long
+        assert bool(episodes.observe()[1][0, 2]) == fits
+    episodes.step(np.array([2]), zero)
+    assert episodes.times(0)[0].tolist() == [-1, 0, -1, -1]
+    # The longest would delay it, and must start behind it, at 5, out of reach; the shortest fits beside the running.
+    assert episodes.observe()[1][0].tolist() == [True, False, False, False, True]
+    episodes.step(np.array([0]), zero)
+    for _ in range(2):
+        episodes.step(np.array([4]), zero)
+    assert episodes.times(0)[0].tolist() == [0, 0, 2, -1]
+
+
+def test_first_come_first_served_has_no_easy_backfilling_where_jobs_are_planned() -> None:
+    planned = partial(
+        baseline_episodes, small_sets(1), SMALL, "fcfs", "depth-first", options=CushOptions(plans_ahead=True)
+    )
+    with pytest.raises(UsageError, match="EASY"):
+        list(planned(backfill=Backfill.EASY))
+    assert [one.metrics()["wait"][0] >= 0 for one in planned()] == [True]
 
 
 def test_features_do_not_depend_on_the_size_of_the_machine() -> None:
