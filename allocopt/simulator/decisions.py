@@ -43,6 +43,10 @@ class Requeue(NamedTuple):
     job: int
 
 
+class Pass(NamedTuple):
+    """Let the built-in scheduler that stands under this one start what it may; see `OverBuiltIn`."""
+
+
 class PlaceGuest(NamedTuple):
     """Start a waiting job on units that a running one holds; an execution model says how they slow each other down.
 
@@ -63,4 +67,4 @@ class SetQuota(NamedTuple):
     percent: int
 
 
-Decision = Start | Reserve | Wait | Requeue | PlaceGuest | SetQuota
+Decision = Start | Reserve | Wait | Requeue | Pass | PlaceGuest | SetQuota

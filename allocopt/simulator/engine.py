@@ -12,13 +12,21 @@ from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.downtime import Downtime
 from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidSolutionError, UsageError
-from allocopt.simulator.decisions import Decision, PlaceGuest, Requeue, Reserve, SetQuota, Start, Wait
+from allocopt.simulator.decisions import Decision, Pass, PlaceGuest, Requeue, Reserve, SetQuota, Start, Wait
 from allocopt.simulator.execution import Change, ExecutionModel
 from allocopt.simulator.kernels.events import HAPPENED
 from allocopt.simulator.rooms import Size, room_of
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import AnyScheduler, Blame, ListScheduler, Scheduler, SchedulerError, name_of
+from allocopt.simulator.scheduler import (
+    AnyScheduler,
+    Blame,
+    ListScheduler,
+    Scheduler,
+    SchedulerError,
+    built_in_of,
+    name_of,
+)
 from allocopt.simulator.state import ENDED, NOBODY, RUNNING, STARTED, listed, waits
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
@@ -170,10 +178,16 @@ class Simulation:
             self._requeue(name, self._job_number(name, decision.job))
         elif isinstance(decision, Wait):
             self._wake_at(name, decision.until)
+        elif isinstance(decision, Pass):
+            if built_in_of(self._scheduler) is None:
+                raise SchedulerError(f"{name} asks for a pass of a built-in scheduler, but stands over none (`base`)")
+            self.room.schedule()
         elif isinstance(decision, PlaceGuest | SetQuota):
             self._carry_out_sharing(name, decision)
         else:
-            fault = f"{decision!r}, which is not a decision (Start, Reserve, Wait, Requeue, PlaceGuest or SetQuota)"
+            fault = (
+                f"{decision!r}, which is not a decision (Start, Reserve, Wait, Requeue, Pass, PlaceGuest or SetQuota)"
+            )
             raise SchedulerError(f"{name} returned {fault}")
 
     def _requeue(self, name: str, job: int) -> None:

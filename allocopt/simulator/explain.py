@@ -8,7 +8,7 @@ import numpy as np
 from allocopt.errors import UsageError
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.scheduler import AnyScheduler, ListScheduler, name_of
+from allocopt.simulator.scheduler import AnyScheduler, ListScheduler, built_in_of, name_of
 from allocopt.simulator.state import waits
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
@@ -36,7 +36,7 @@ class Explanation:
             raise UsageError(f"there is no job {job} to explain in {workload.name}; it may have been dropped")
         self.job = int(found[0])
         self.reasons: list[_Reason] = []
-        self._scheduler = scheduler
+        self._scheduler = built_in_of(scheduler) or scheduler
 
     def __call__(self, simulation: Simulation) -> None:
         """Note why the job waits, if it still does after a pass."""

@@ -18,12 +18,14 @@ from allocopt.simulator.kernels.backfilling import list_pass, next_backfillable,
 from allocopt.simulator.kernels.conservative import conservative_pass, run_conservative
 from allocopt.simulator.kernels.events import advance, change_speed, requeue
 from allocopt.simulator.kernels.queue import tidy_queue
-from allocopt.simulator.posed import WholeNodes
+from allocopt.simulator.posed import LeaveCosts, PosedRelocation, WholeNodes
 from allocopt.simulator.rules import Backfill, QueueKeys, Rules
 from allocopt.simulator.schedule import HOP_COST, Schedule
-from allocopt.simulator.scheduler import AnyScheduler, Blame, ListScheduler, SchedulerError, keys_of, name_of
+from allocopt.simulator.scheduler import Blame, ListScheduler, SchedulerError, keys_of, name_of
 from allocopt.simulator.state import ENDED, FREE, NOBODY, QUEUE, STARTED, State, listed, new_state
 from allocopt.traces.workload import Workload
+
+_NO_CLUSTER = "a relocation is for a cluster: here it is not known what a job asks for of each node"
 
 
 class Pool:
@@ -48,7 +50,7 @@ class Pool:
         cls,
         workload: Workload,
         platform: Platform,
-        scheduler: AnyScheduler,
+        built_in: ListScheduler | None,
         rules: Rules,
         seed: int,
         *,
@@ -66,15 +68,15 @@ class Pool:
             raise UsageError("an allocator needs a platform with nodes, this one is a pool of processors")
         rng = np.random.default_rng(seed)
         posed = workload, _requests(workload, platform, demands or {}), platform.total, rules
-        if isinstance(scheduler, ListScheduler):
+        if built_in is not None:
             state = new_state(
                 *posed,
-                scheduler.backfill,
-                keys_of(scheduler.order, workload, rng),
-                None if scheduler.backfill_order is None else keys_of(scheduler.backfill_order, workload, rng),
-                compression=scheduler.compression,
+                built_in.backfill,
+                keys_of(built_in.order, workload, rng),
+                None if built_in.backfill_order is None else keys_of(built_in.backfill_order, workload, rng),
+                compression=built_in.compression,
                 track_running=is_watched,
-                predicts=scheduler.predicts,
+                predicts=built_in.predicts,
             )
         else:
             # The view answers by the rules of EASY, with the queue in the order of arrival.
@@ -109,16 +111,16 @@ class Pool:
 
     @staticmethod
     def kernels(
-        platform: Platform, scheduler: AnyScheduler, *, is_built_in_only: bool, changes_speed: bool
+        platform: Platform, built_in: ListScheduler | None, *, is_built_in_only: bool, changes_speed: bool
     ) -> tuple[Callable[..., Any], ...]:
         """Return what a simulation calls; see `allocopt.simulator.rooms.kernels_of`."""
         to_the_end, one_pass = run, list_pass
-        if isinstance(scheduler, ListScheduler):
-            to_the_end, one_pass = BUILT_IN.get(scheduler.backfill, (run, list_pass))
+        if built_in is not None:
+            to_the_end, one_pass = BUILT_IN.get(built_in.backfill, (run, list_pass))
             if is_built_in_only and not platform.has_nodes:
                 return (to_the_end,)
         steps = (advance, change_speed) if changes_speed else (advance,)
-        if isinstance(scheduler, ListScheduler):
+        if built_in is not None:
             return (*steps, one_pass)
         return (*steps, next_backfillable, shadow_of, start_waiting, requeue)
 
@@ -227,6 +229,14 @@ class Pool:
             int(job): Job(str(self._ids[job]), int(nodes)) for job, nodes in zip(jobs[fit], asked[fit], strict=True)
         }
         return WholeNodes.of(topology, self.idle_nodes, named, name, hop_cost)
+
+    def relocation(self, gangs: Mapping[int, float], leaving: Mapping[int, LeaveCosts], name: str) -> PosedRelocation:
+        """Raise `UsageError`: jobs leave nodes for others on a cluster."""
+        raise UsageError(_NO_CLUSTER)
+
+    def least_nodes(self, job: int) -> int:
+        """Raise `UsageError`: on a platform jobs ask for units."""
+        raise UsageError(_NO_CLUSTER)
 
     def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
         """Start a job, on the nodes given if any; return False if it does not wait or fit. It takes no tasks.

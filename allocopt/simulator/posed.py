@@ -1,4 +1,4 @@
-"""Waiting jobs that start together, as a problem of which nodes each gets."""
+"""What a machine looks like as a problem: which nodes waiting jobs get, and who leaves his nodes for them."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
@@ -8,9 +8,10 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import Topology
 from allocopt.problems.placement.problem import Placements
+from allocopt.problems.relocation.problem import Action, Relocation, RelocationProblem
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.problems.windows import WindowProblem, WindowSolution
-from allocopt.simulator.decisions import Start
+from allocopt.simulator.decisions import Decision, Requeue, Start
 
 
 class PosedWindow(Protocol):
@@ -82,3 +83,29 @@ class SharedNodesWindow(NamedTuple):
         elif solution is not None:
             for job, nodes in zip(self.jobs, solution.nodes, strict=True):
                 yield Start(job, nodes)
+
+
+class LeaveCosts(NamedTuple):
+    """What it costs to stop a running job, and to move it; None for what must not be done."""
+
+    stop: float | None = None
+    move: float | None = None
+
+
+class PosedRelocation(NamedTuple):
+    """Which running jobs stop or move, so that waiting jobs can start."""
+
+    problem: RelocationProblem
+    jobs: Mapping[str, int]  # numbers of the jobs by their ids in the problem
+
+    def decisions(self, solution: Relocation) -> Iterator[Decision]:
+        """Yield what has to be decided, step by step. A job that moves is queued again, and starts anew at once."""
+        at_end, has_left = self.problem.ends(solution), set()
+        for action, name in solution.steps:
+            job = self.jobs[name]
+            if action is not Action.START and name not in has_left:
+                yield Requeue(job)
+                has_left.add(name)
+            if action in (Action.START, Action.MOVE):
+                nodes, tasks = np.array(at_end[name], dtype=np.int64).T
+                yield Start(job, nodes, tasks)

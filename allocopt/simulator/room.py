@@ -1,6 +1,6 @@
 """Room: what a simulation and its schedulers ask of a machine, and of the jobs that wait for it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
 from allocopt.simulator.held_nodes import Guests, Share
-from allocopt.simulator.posed import PosedWindow
+from allocopt.simulator.posed import LeaveCosts, PosedRelocation, PosedWindow
 from allocopt.simulator.schedule import HOP_COST, Schedule
 from allocopt.simulator.state import Events, State
 from allocopt.traces.workload import Workload
@@ -103,6 +103,12 @@ class Room(Protocol):
 
     def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST, *, overtaking: bool = False) -> PosedWindow:
         """Pose the choice of nodes for those of some waiting jobs that fit together; see `View.window`."""
+
+    def relocation(self, gangs: Mapping[int, float], leaving: Mapping[int, LeaveCosts], name: str) -> PosedRelocation:
+        """Pose which running jobs leave their nodes for waiting ones; see `View.relocation`."""
+
+    def least_nodes(self, job: int) -> int:
+        """Return the fewest nodes that a job asks for. Raises `UsageError` if the machine is no cluster."""
 
     def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
         """Start a job, on the nodes and with the tasks given if any; return False if it does not wait, or has no room.

@@ -13,7 +13,7 @@ from allocopt.errors import UsageError
 from allocopt.simulator.pool import Pool
 from allocopt.simulator.room import Room
 from allocopt.simulator.rules import Rules
-from allocopt.simulator.scheduler import AnyScheduler
+from allocopt.simulator.scheduler import AnyScheduler, built_in_of
 from allocopt.simulator.shared.room import SharedNodes
 from allocopt.traces.workload import Workload
 
@@ -33,8 +33,10 @@ def kernels_of(
     ``is_built_in_only`` is the result of `allocopt.simulator.engine.is_built_in_only`; ``changes_speed`` states whether
     there is an execution model.
     """
+    kind, sized, built_in = _kind_of(machine), _sized(machine), built_in_of(scheduler)
     how = {"is_built_in_only": is_built_in_only, "changes_speed": changes_speed}
-    return _kind_of(machine).kernels(_sized(machine), scheduler, **how)
+    of_built_in = () if built_in is None else kind.kernels(sized, built_in, **how)
+    return of_built_in if built_in is scheduler else (*kind.kernels(sized, None, **how), *of_built_in)
 
 
 def room_of(
@@ -79,8 +81,10 @@ def room_of(
     UsageError
         If ``machine`` is not a machine, or the arguments do not go together.
     """
+    built_in = built_in_of(scheduler)
+    is_watched = is_watched or built_in is not scheduler
     how = {"demands": demands, "allocator": allocator, "is_watched": is_watched, "downtimes": downtimes}
-    return _kind_of(machine).of(workload, _sized(machine), scheduler, rules, seed, **how)
+    return _kind_of(machine).of(workload, _sized(machine), built_in, rules, seed, **how)
 
 
 def _sized(machine: Machine) -> Any:

@@ -98,11 +98,31 @@ class ListScheduler:
             raise UsageError("predicted run times go with EASY backfilling only")
 
 
+@runtime_checkable
+class OverBuiltIn(Protocol):
+    """A scheduler over a built-in one, ``base``, which orders the queue, and whose passes the decision `Pass` runs."""
+
+    @property
+    def base(self) -> ListScheduler:
+        """The built-in scheduler."""
+
+    def schedule(self, view: View) -> Iterable[Decision]:
+        """Return what to do now; see `Scheduler.schedule`."""
+
+
 GROUP = "allocopt.policies"
 
 BACKFILLS = {kind.name.lower().replace("_", "-"): kind for kind in Backfill}
 
 AnyScheduler = ListScheduler | Scheduler
+
+
+def built_in_of(scheduler: AnyScheduler) -> ListScheduler | None:
+    """Return the built-in scheduler that this one is, or stands over; None for others."""
+    if isinstance(scheduler, OverBuiltIn) and isinstance(scheduler.base, ListScheduler):
+        return scheduler.base
+    return scheduler if isinstance(scheduler, ListScheduler) else None
+
 
 Policy = QueueOrder | AnyScheduler | Action
 """Anything that a name may stand for; an action is a pair of selections for the tasks of a multicore machine."""

@@ -9,7 +9,7 @@ from allocopt.arrays import BoolArray, FloatArray, IntArray, read_only
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.held_nodes import Guest
 from allocopt.simulator.kernels.scoring import run_time_after
-from allocopt.simulator.posed import PosedWindow
+from allocopt.simulator.posed import LeaveCosts, PosedRelocation, PosedWindow
 from allocopt.simulator.room import PoolRoom, Room
 from allocopt.simulator.schedule import HOP_COST
 from allocopt.simulator.scoring import USER
@@ -161,6 +161,36 @@ class View:
         jobs = np.asarray(jobs, dtype=np.int64)
         self._check(int(jobs.min(initial=0)), int(jobs.max(initial=0)))
         return self._room.window(jobs, name, hop_cost, overtaking=overtaking)
+
+    def relocation(self, gangs: Mapping[int, float], leaving: Mapping[int, LeaveCosts], name: str) -> PosedRelocation:
+        """Pose which running jobs stop or move, so that waiting ones can start now.
+
+        Parameters
+        ----------
+        gangs
+            What it costs if each of some waiting jobs waits on.
+        leaving
+            What it costs to stop or move each of some running jobs; the others stay.
+        name
+            Name of the problem.
+
+        Raises
+        ------
+        UsageError
+            If the machine is no cluster.
+        """
+        self._check(*gangs, *leaving)
+        return self._room.relocation(gangs, leaving, name)
+
+    def least_nodes(self, job: int) -> int:
+        """Return the fewest nodes that a job asks for. Raises `UsageError` if the machine is no cluster."""
+        self._check(job)
+        return self._room.least_nodes(job)
+
+    @property
+    def requeues(self) -> IntArray:
+        """How often each job was stopped and joined the queue again, shape ``(n,)``."""
+        return read_only(self._state.jobs["requeues"])
 
     @property
     def as_pool(self) -> PoolRoom:

@@ -4,7 +4,6 @@ Also the allocator by which a topology solver places the jobs that another sched
 problems, and policy ``optimization``, which selects jobs by a knapsack.
 """
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from allocopt.problems.windows import WindowProblem, WindowSolution
 from allocopt.simulator.decisions import Decision, Start, Wait
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.held_nodes import Share
+from allocopt.simulator.periods import check_period, due_at
 from allocopt.simulator.posed import PosedWindow, WholeNodes
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import HOP_COST
@@ -138,29 +138,12 @@ class OptimizationScheduler:
 # Times are rounded: a job may seem to have waited less than whole periods by this part of one.
 _ROUNDING = 1e-9
 
-# Range of the period: beyond any that makes sense, and safe from rounding.
-_SHORTEST_S, _LONGEST_S = 1e-3, 1e9
-
 _LARGEST_SEED = 2**31
 
 _PLACEMENT_STEPS = 1000
 
 
 Allocate = Callable[[TopologyProblem], Allocation]
-
-
-def _checked_period(period_s: float) -> float:
-    if not _SHORTEST_S <= period_s <= _LONGEST_S:
-        raise UsageError(f"the period is {period_s} s, must be within {_SHORTEST_S:g} and {_LONGEST_S:g} s")
-    return period_s
-
-
-def _due(period_s: float, time: float) -> float:
-    """Return the first multiple of a period that is not before a time, in seconds."""
-    number = math.ceil(time / period_s)
-    # The quotient is rounded, so the multiple may be off by one.
-    candidates = (multiple * period_s for multiple in (number - 1, number, number + 1))
-    return min(candidate for candidate in candidates if candidate >= time)
 
 
 def _by_periods(period_s: float, view: View) -> IntArray:
@@ -208,7 +191,7 @@ class WindowScheduler:
         Budget(self.time_limit, self.iterations)
         if self.seed < 0:
             raise UsageError(f"the seed is {self.seed}, must not be negative")
-        _checked_period(self.period_s)
+        check_period(self.period_s)
         check_window_solver(self.solver)
         found = {kind: window_solver(self.solver, kind) for kind in KINDS}
         told = self.solver if isinstance(self.solver, str) else self.solver.name
@@ -224,7 +207,7 @@ class WindowScheduler:
 
     def schedule(self, view: View) -> Iterator[Decision]:
         """Start the jobs of a window at a multiple of the period, and wait for the next multiple at other times."""
-        due = _due(self.period_s, view.now)
+        due = due_at(self.period_s, view.now)
         if due > view.now:
             # Jobs that a window has left need no call: they can start only after an event, when this is called again.
             if len(view.queue):
@@ -340,7 +323,7 @@ def windows(
         raise UsageError(f"the greatest number of jobs of a window, {max_jobs}, is below the least, {min_jobs}")
     if skip < 0:
         raise UsageError(f"the number of windows to skip is {skip}, must not be negative")
-    _checked_period(period_s)
+    check_period(period_s)
     if not len(workload):
         return
 
@@ -354,7 +337,7 @@ def windows(
     simulation = Simulation(workload, Platform.whole_nodes(topology), told, rules)
     found = -skip
     while simulation.advance():
-        due = _due(period_s, simulation.view.now)
+        due = due_at(period_s, simulation.view.now)
         if due > simulation.view.now:
             told.decisions = (Wait(due),)
             simulation.decide()

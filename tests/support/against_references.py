@@ -7,6 +7,7 @@ sorts of traces: any, dense, overrun, blocks, orders, sequential, shares, downti
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -25,7 +26,7 @@ from allocopt.problems.instances import problem_from_object
 from allocopt.problems.placement.problem import PlacementProblem
 from allocopt.simulator import EventOrder, Rules
 from allocopt.simulator.rules import QueueOrder
-from allocopt.simulator.scheduler import BACKFILLS, ListScheduler, get_policy
+from allocopt.simulator.scheduler import BACKFILLS, AnyScheduler, ListScheduler, get_policy
 from allocopt.simulator.shared.admission import admitted
 from allocopt.solving.result import Result, Status
 from allocopt.traces.workload import Workload
@@ -45,8 +46,8 @@ Row = tuple[int, float, float, dict[int, int]]
 """Of a job that ran: its number, start, end, and tasks by node."""
 
 
-def engine_rows(case: Case) -> list[Row]:
-    """Return what the engine makes of a trace."""
+def engine_rows(case: Case, over: Callable[[ListScheduler], AnyScheduler] = lambda built_in: built_in) -> list[Row]:
+    """Return what the engine makes of a trace, by its built-in scheduler or by one that stands over it."""
     try:
         kept = admitted(case.workload, case.cluster, in_nodes=False, skip_oversized=True)
     except InvalidProblemError as error:
@@ -61,7 +62,7 @@ def engine_rows(case: Case) -> list[Row]:
     events = EventOrder.SEQUENTIAL if case.is_sequential else EventOrder.BATCHED
     rules = Rules(events, kill_at_limit=case.kill_at_limit)
     found = allocopt.simulate(
-        *(kept, case.cluster, scheduler, rules), allocator=case.allocator, downtimes=case.downtimes
+        *(kept, case.cluster, over(scheduler), rules), allocator=case.allocator, downtimes=case.downtimes
     )
     assert found.nodes is not None
     assert found.tasks is not None

@@ -16,14 +16,15 @@ from allocopt.interruption import run_in_slices
 from allocopt.kernels.ready import make_ready
 from allocopt.plugins import no_such_part
 from allocopt.problems.placement.problem import NodeTasks, PlacementJob, PlacementProblem, Placements
+from allocopt.problems.relocation.problem import PlacedJob, RelocationProblem, WaitingGang
 from allocopt.problems.windows import window_problem, window_solution
 from allocopt.simulator.held_nodes import Share
 from allocopt.simulator.kernels.in_order import CHOOSE_NODES, OVER
 from allocopt.simulator.pool import Pool
-from allocopt.simulator.posed import SharedNodesWindow
+from allocopt.simulator.posed import LeaveCosts, PosedRelocation, SharedNodesWindow
 from allocopt.simulator.rules import Backfill, QueueKeys, Rules
 from allocopt.simulator.schedule import HOP_COST, ClusterSchedule
-from allocopt.simulator.scheduler import AnyScheduler, ListScheduler, keys_of
+from allocopt.simulator.scheduler import ListScheduler, keys_of
 from allocopt.simulator.shared.admission import asked_of, refuse
 from allocopt.simulator.shared.downtimes import downtime_records, nodes_meeting_downtime
 from allocopt.simulator.shared.passes import simulate_shared
@@ -170,7 +171,7 @@ class SharedNodes:
         cls,
         workload: Workload,
         cluster: Cluster,
-        scheduler: AnyScheduler,
+        built_in: ListScheduler | None,
         rules: Rules,
         seed: int,
         *,
@@ -197,14 +198,14 @@ class SharedNodes:
             allocator = AllocationRule.LOWEST_SWITCH
         # The view answers with the queue in the order of arrival.
         backfill, order, tried, predicts = Backfill.FIRST_FIT, QueueKeys.by_arrival(len(workload)), None, False
-        if isinstance(scheduler, ListScheduler):
-            backfill, predicts, order = scheduler.backfill, scheduler.predicts, keys_of(scheduler.order, workload, rng)
-            if backfill is Backfill.CONSERVATIVE and not scheduler.compression:
+        if built_in is not None:
+            backfill, predicts, order = built_in.backfill, built_in.predicts, keys_of(built_in.order, workload, rng)
+            if backfill is Backfill.CONSERVATIVE and not built_in.compression:
                 raise UsageError(
                     "conservative backfilling on a cluster plans anew in every period, thus with compression"
                 )
-            if scheduler.backfill_order is not None:
-                tried = keys_of(scheduler.backfill_order, workload, rng)
+            if built_in.backfill_order is not None:
+                tried = keys_of(built_in.backfill_order, workload, rng)
         jobs = SharedJobs(
             request_of,
             workload.submit,
@@ -222,13 +223,13 @@ class SharedNodes:
 
     @staticmethod
     def kernels(
-        cluster: Cluster, scheduler: AnyScheduler, *, is_built_in_only: bool, changes_speed: bool
+        cluster: Cluster, built_in: ListScheduler | None, *, is_built_in_only: bool, changes_speed: bool
     ) -> tuple[Callable[..., Any], ...]:
         """Return what a simulation calls; see `allocopt.simulator.rooms.kernels_of`."""
         if is_built_in_only:
             return (simulate_shared,)
         steps = (advance_shared, change_speed_shared) if changes_speed else (advance_shared,)
-        if isinstance(scheduler, ListScheduler):
+        if built_in is not None:
             return (*steps, schedule_shared)
         asked = (queue_shared, shadow_shared, reserve_shared, next_backfillable_shared)
         return (*steps, *asked, choose_shared, start_shared, requeue_shared)
@@ -378,6 +379,42 @@ class SharedNodes:
         named = {str(self._ids[job]): asked[job] for job in placed}
         posed = window_problem(self.cluster, named, free, users > 0, name, hop_cost)
         return SharedNodesWindow(tuple(placed), posed, window_solution(posed, [dict(found[job]) for job in placed]))
+
+    def relocation(self, gangs: Mapping[int, float], leaving: Mapping[int, LeaveCosts], name: str) -> PosedRelocation:
+        """Pose which running jobs leave their nodes for waiting ones; see `View.relocation`."""
+        running, now = self.running.tolist(), self.state.clock["now"][0]
+        capacity, placed = self.state.room[NOW].copy(), []
+        for job in running:
+            request, places = self._requests[self._request_of[job]], places_of(self.state, job)
+            nodes, tasks = np.array(list(places.items()), dtype=np.int64).reshape(-1, 2).T
+            capacity[nodes] += self.cluster.capacity[nodes] if request.is_exclusive else request.use(tasks)
+            # One that ends at this very moment can only end.
+            costs = leaving.get(job, LeaveCosts()) if self.state.jobs["end"][job] > now else LeaveCosts()
+            at = tuple(map(NodeTasks, nodes.tolist(), tasks.tolist()))
+            placed.append(PlacedJob(str(self._ids[job]), self._request_now(job), at, costs.stop, costs.move))
+        problem = RelocationProblem(
+            topology=self.cluster.topology.tree,
+            resources=self.cluster.resources,
+            capacity=capacity,
+            running=tuple(placed),
+            waiting=tuple(
+                WaitingGang(str(self._ids[job]), self._request_now(job), cost) for job, cost in gangs.items()
+            ),
+            emptied=np.zeros(self.cluster.size, dtype=np.bool_),
+            name=name,
+        )
+        return PosedRelocation(problem, {str(self._ids[job]): job for job in (*running, *gangs)})
+
+    def _request_now(self, job: int) -> ClusterRequest:
+        """Return what a job asks for, but for the nodes whose downtimes keep it off them now."""
+        request: ClusterRequest = self._requests[self._request_of[job]]
+        is_down = self._is_down(job)
+        return request._replace(masks=request.masks & ~is_down) if is_down.any() else request
+
+    def least_nodes(self, job: int) -> int:
+        """Return the fewest nodes that a job asks for."""
+        request: ClusterRequest = self._requests[self._request_of[job]]
+        return request.least_nodes
 
     def _before_first(self, jobs: IntArray, is_refused: BoolArray) -> IntArray:
         """Return the jobs that stand before the first one of their partition that is refused."""

@@ -14,12 +14,13 @@ from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidProblemError, InvalidSolutionError, NoSolutionError, UsageError, WrongAnswerError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.simulator.periods import due_at
 from allocopt.simulator.recorded import on_held_nodes
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import get_policy
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.window import WindowScheduler, _due, solver_allocator, windows
+from allocopt.simulator.window import WindowScheduler, solver_allocator, windows
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities
 from allocopt.solving.result import Result, Status, StopReason
@@ -173,7 +174,7 @@ def test_jobs_start_at_multiples_of_the_period_only(jobs: Jobs, period_s: float,
 
 @given(st.floats(0, 1e6), st.floats(1e-3, 1e4))
 def test_a_due_time_is_the_first_multiple_that_is_not_before(time: float, period_s: float) -> None:
-    due = _due(period_s, time)
+    due = due_at(period_s, time)
     number = round(due / period_s)
     assert due == number * period_s
     assert (number - 1) * period_s < time <= due

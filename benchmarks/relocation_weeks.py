@@ -1,0 +1,176 @@
+"""What it is worth that running jobs make room for gangs: weeks of a GPU cluster, and a university's week.
+
+Every hour a gang that has waited an hour may have smaller jobs stopped or moved (policy ``relocation``).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+
+from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.cluster.cluster import Cluster
+from allocopt.cluster.reading import read_cluster
+from allocopt.cluster.request import Request
+from allocopt.report.words import Cell, aligned_table
+from allocopt.simulator.relocating import RelocationScheduler
+from allocopt.simulator.schedule import ClusterSchedule
+from allocopt.simulator.shared.admission import admitted
+from allocopt.simulator.simulate import simulate
+from allocopt.traces.reading import read_workload
+from allocopt.traces.variants import Interval
+from allocopt.traces.workload import Workload
+from papers.pages import page_parser
+
+SITE = "sites/ubhpc"
+BLOCKS, BLOCK_NODES, GPUS = 16, 16, 8
+DAYS, LOAD, GANG_SHARE = 7, 0.9, 0.5
+"""Length of a synthetic week, its load by GPUs, and the gangs' share of that."""
+SMALL_GPUS, SMALL_ODDS = (1, 2, 4, 8), (0.5, 0.2, 0.15, 0.15)
+GANG_NODES = (4, 8, 16)
+SMALL_MEDIAN_H, GANG_MEDIAN_H, SPREAD, LONGEST_H = 2.0, 4.0, 1.2, 48.0
+SEEDS = range(6)
+RULES: dict[str, str | RelocationScheduler] = {
+    "none": "fcfs+easy",
+    "exact": RelocationScheduler(),
+    "cheapest-first": RelocationScheduler(solver="cheapest-first"),
+    "best-rack": RelocationScheduler(solver="best-rack"),
+}
+HEADER = (
+    "relocations", "gangs' wait h", "others' wait h", "wait by size h", "moved or stopped", "work lost %",
+    "gangs' wait, of none's", "wait by size, of none's",
+)  # fmt: skip
+DIGITS = (None, 2, 2, 2, 0, 2, None, None)
+
+
+class Measured(NamedTuple):
+    """What came of a schedule: mean waits in hours, stopped and moved jobs, and work lost in per cent.
+
+    ``by_size_h`` weighs each job's wait by the share of the machine that it asks for.
+    """
+
+    gangs_h: float
+    others_h: float
+    by_size_h: float
+    requeued: float
+    lost: float
+
+
+def gpu_cluster() -> Cluster:
+    """Return blocks of nodes with GPUs, in one of which a gang has to stay that fits."""
+    blocks = [f"BlockName=b{number} Nodes=b{number:02}n[1-{BLOCK_NODES}]" for number in range(BLOCKS)]
+    nodes = [f"NodeName=b{number:02}n[1-{BLOCK_NODES}] CPUs=64 Gres=gpu:{GPUS}" for number in range(BLOCKS)]
+    lines = ["SelectType=select/cons_tres", "GresTypes=gpu", *nodes, "PartitionName=main Nodes=ALL Default=YES"]
+    with TemporaryDirectory() as folder:
+        conf, tree = Path(folder) / "slurm.conf", Path(folder) / "topology.conf"
+        conf.write_text("\n".join(lines) + "\n")
+        tree.write_text("\n".join([*blocks, f"BlockSizes={BLOCK_NODES}"]) + "\n")
+        return read_cluster([conf, tree])
+
+
+def gpu_week(seed: int) -> Workload:
+    """Draw jobs of parts of a node, and gangs of whole nodes, in the order in which they come."""
+    rng = np.random.default_rng(seed)
+    whole = BLOCKS * BLOCK_NODES * GPUS * DAYS * 24 * LOAD
+    small = _drawn(rng, whole * (1 - GANG_SHARE), np.array(SMALL_GPUS), np.array(SMALL_ODDS), SMALL_MEDIAN_H)
+    sizes = np.array(GANG_NODES) * GPUS
+    gangs = _drawn(rng, whole * GANG_SHARE, sizes, np.full(len(sizes), 1 / len(sizes)), GANG_MEDIAN_H)
+    gpus, hours = np.concatenate((small, gangs), axis=1)
+    requests = np.empty(len(gpus), dtype=np.object_)
+    requests[:] = [_request(int(count)) for count in gpus]
+    submit = np.sort(rng.uniform(0, DAYS * 86_400.0, len(gpus)))
+    order = rng.permutation(len(gpus))
+    run = np.ceil(hours[order] * 3600)
+    return Workload(
+        f"gpu-week-{seed}", np.arange(1, len(gpus) + 1), np.floor(submit), run,
+        gpus[order].astype(np.int64), np.ceil(run * rng.uniform(1.0, 3.0, len(run))), requests=requests[order],
+    )  # fmt: skip
+
+
+def _drawn(rng: np.random.Generator, hours: float, sizes: IntArray, odds: FloatArray, median_h: float) -> FloatArray:
+    """Draw GPUs and hours of jobs until they make so many GPU hours, shape ``(2, n)``."""
+    mean_h = float(np.minimum(median_h * np.exp(SPREAD * rng.standard_normal(100_000)), LONGEST_H).mean())
+    count = round(hours / (mean_h * float(sizes @ odds)))
+    run = np.minimum(median_h * np.exp(SPREAD * rng.standard_normal(count)), LONGEST_H)
+    return np.stack((rng.choice(sizes, count, p=odds).astype(np.float64), np.maximum(run, 1 / 60)))
+
+
+def _request(gpus: int) -> Request:
+    nodes = max(1, gpus // GPUS)
+    return Request(
+        tasks=nodes,
+        least_nodes=nodes,
+        most_nodes=nodes,
+        tasks_per_node=1,
+        cores_per_task=0,
+        gpus_per_node=(("", min(gpus, GPUS)),),
+    )
+
+
+def measured(schedule: ClusterSchedule) -> Measured:
+    """Return what came of a schedule."""
+    is_gang, size, wait_h = gangs_of(schedule.workload), _sizes(schedule), schedule.wait_s / 3600
+    requeues, lost = 0.0, 0.0
+    if schedule.requeues is not None and schedule.lost_s is not None:
+        requeues, lost = float(schedule.requeues.sum()), float(schedule.lost_s @ size)
+    return Measured(
+        float(wait_h[is_gang].mean()),
+        float(wait_h[~is_gang].mean()),
+        float(wait_h @ size / size.sum()),
+        requeues,
+        100 * lost / float(schedule.run_s @ size),
+    )
+
+
+def _sizes(schedule: ClusterSchedule) -> FloatArray:
+    """Return each job's share of the resource of which it asks for most, shape ``(n,)``."""
+    cluster = schedule.cluster
+    total = cluster.capacity.sum(axis=0).astype(np.float64)
+    found = []
+    for request in schedule.workload.requests.tolist():
+        asked = request.on(cluster)
+        amounts = asked.least_nodes * asked.per_node + asked.tasks * asked.per_task
+        found.append(float((amounts / np.where(total > 0, total, np.inf)).max()))
+    return np.array(found)
+
+
+def gangs_of(workload: Workload) -> BoolArray:
+    """Return which jobs ask for several nodes."""
+    return np.array([request.least_nodes > 1 for request in workload.requests.tolist()], dtype=np.bool_)
+
+
+def rows(cluster: Cluster, workloads: Sequence[Workload]) -> list[list[Cell]]:
+    """Simulate workloads under each rule."""
+    found: list[list[Cell]] = []
+    first = np.zeros(0)
+    for name, scheduler in RULES.items():
+        each = np.array([measured(simulate(workload, cluster, scheduler)) for workload in workloads])
+        waits = each[:, [0, 2]]
+        first = first if len(first) else waits
+        ratios = ["", ""] if name == "none" else [_interval(column) for column in (waits / first).T]
+        found.append([name, *each.mean(axis=0).tolist(), *ratios])
+        print(found[-1], getattr(scheduler, "remarks", list)(), flush=True)
+    return found
+
+
+def _interval(ratios: FloatArray) -> str:
+    if len(ratios) == 1:
+        return f"{ratios[0]:.3f}"
+    interval = Interval.of(ratios)
+    return f"{interval.mean:.3f} ({interval.low:.3f} .. {interval.high:.3f})"
+
+
+def main() -> None:
+    asked = page_parser(__doc__, "one week", f"the site {SITE}").parse_args()
+    weeks = [gpu_week(seed) for seed in SEEDS][: 1 if asked.quick else None]
+    site = asked.data / SITE
+    cluster = read_cluster([site / name for name in ("slurm.conf", "gres.conf", "topology.conf")])
+    jobs = admitted(read_workload(site / "workload_week.events.gz"), cluster, in_nodes=False, skip_oversized=True)
+    print(aligned_table(HEADER, rows(cluster, [jobs]), DIGITS))
+    print(aligned_table(HEADER, rows(gpu_cluster(), weeks), DIGITS))
+
+
+if __name__ == "__main__":
+    main()
