@@ -9,6 +9,7 @@ from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.scheduler import ListScheduler, Scheduler, get_policy
 from allocopt.simulator.window import OptimizationScheduler
 from allocopt.traces.reading import read_workload
+from allocopt.traces.weekly_cycle import DAY_S, WEEK_DAYS
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import (
     F1,
@@ -20,7 +21,7 @@ from heuristics.scheduling.queue_orders import (
     bin_packing,
 )
 from heuristics.scheduling.two_level import TwoLevelOrders
-from learned.dras.jobsets import DAY_S, EVALUATION_LOAD, EVALUATION_SEEDS, WEEK_DAYS, Split, SyntheticModel
+from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
 from learned.weights import read_weights, shipped_weights
 from papers.artifact import Asked
 
@@ -71,7 +72,7 @@ def jobsets_of(site: Site, kind: str, asked: Asked) -> tuple[Workload, ...]:
     split = Split.of(trace_of(site, asked))
     if kind == SYNTHETIC:
         model = SyntheticModel.fitted(split.training(), site.processors)
-        return tuple(model.week(seed, 0, EVALUATION_LOAD) for seed in EVALUATION_SEEDS[: asked.size(None, QUICK_WEEKS)])
+        return tuple(model.span(seed, 0, EVALUATION_LOAD) for seed in EVALUATION_SEEDS[: asked.size(None, QUICK_WEEKS)])
     jobs = split.evaluation()
     if asked.is_quick:
         jobs = jobs.subset((jobs.submit < QUICK_WEEKS * WEEK_DAYS * DAY_S).nonzero()[0])

@@ -21,6 +21,7 @@ from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import Mode
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.simulate import simulate
+from allocopt.traces.weekly_cycle import HOUR_S, WEEK_DAYS
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.two_level import TwoLevelOrders
 from learned.dras.jobsets import EVALUATION_SEEDS, WEEK_S, Split, SyntheticModel
@@ -43,7 +44,6 @@ from papers.dras.configuration import (
     trace_of,
 )
 
-HOUR_S = 3600.0
 KIVIAT = {"mean wait h": -1, "max wait h": -1, "mean response h": -1, "mean slowdown": -1, "utilization": 1}
 """Metrics of the Kiviat graphs in their order around the graph; -1 where less is better."""
 
@@ -319,7 +319,7 @@ def surge(asked: Asked, seed: int) -> tuple[Workload, FloatArray]:
     """
     model = SyntheticModel.fitted(Split.of(trace_of(THETA, asked)).training(), THETA.processors)
     n_weeks, first, end = asked.size(SPAN, QUICK_SPAN)
-    jobs = model.week(EVALUATION_SEEDS[0], 1 + seed, asked.load, n_weeks)
+    jobs = model.span(EVALUATION_SEEDS[0], 1 + seed, asked.load, n_weeks * WEEK_DAYS)
     limits = np.array([first, end]) * WEEK_S
     return replace(jobs, submit=compressed(jobs.submit, *limits.tolist())), limits
 
