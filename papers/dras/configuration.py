@@ -22,6 +22,7 @@ from heuristics.scheduling.queue_orders import (
 )
 from heuristics.scheduling.two_level import TwoLevelOrders
 from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
+from learned.rlscheduler.policy import RlScheduler
 from learned.weights import read_weights, shipped_weights
 from papers.artifact import Asked
 
@@ -94,8 +95,21 @@ AGENTS = {
 """Agents of the paper, and the policies that they are."""
 
 LEADER = "DRAS-PPO"
-CUSTOMIZED, GENERIC, STATIC, DYNAMIC = (f"{LEADER}, {how}" for how in ("customized", "generic", "static", "dynamic"))
-"""Trained for the machine, or on several others; as it is, or going on learning."""
+CUSTOMIZED, GENERIC, STATIC = (f"{LEADER}, {how}" for how in ("customized", "generic", "static"))
+"""Trained for the machine, or on several others; as it is."""
+GATED, UNGATED = f"{LEADER}, dynamic, gated", f"{LEADER}, dynamic, ungated"
+"""Going on learning: what it learned is taken where a validation finds it better, or always."""
+DYNAMIC = {GATED: True, UNGATED: False}
+"""Whether the dynamic agents have a gate."""
+RL_SCHEDULERS = {
+    f"RLScheduler, {trace}": weights
+    for trace, weights in (
+        ("HPC2N", "hpc2n"),
+        ("SDSC-SP2", "sdsc-sp2"),
+        ("Lublin-1", "lublin-1"),
+    )
+}
+"""RLScheduler by the trace that it learned from, and its shipped weights."""
 PAPER_METHODS = (*PAPER_RULES, *AGENTS)
 
 
@@ -116,7 +130,7 @@ RULES: dict[str, Maker] = {
     "two-level, wfp3/sjf": lambda site, seed: TwoLevelOrders("wfp3", "sjf"),
     "two-level, unicep/sjf": lambda site, seed: TwoLevelOrders("unicep", "sjf"),
 }
-"""Methods that are not trained, those that the paper left out last; ``/B`` is with EASY backfilling."""
+"""Methods without trainings of DRAS, those that the paper left out last; ``/B`` is with EASY backfilling."""
 
 METHODS = (*PAPER_METHODS, *(name for name in RULES if name not in PAPER_RULES))
 
@@ -155,13 +169,21 @@ def schedulers(method: str, site: Site, asked: Asked) -> list[ListScheduler | Sc
     None where an agent's weights are neither found nor shipped.
     """
     agent = agent_of(method)
+    if method in RL_SCHEDULERS:
+        return [RlScheduler(RL_SCHEDULERS[method])]
     if agent is None:
         return [RULES[method](site, seed) for seed in (asked.seeds if method == "Random" else asked.seeds[:1])]
-    options = {"dynamic": True} if method == DYNAMIC else {}
+    options = {"dynamic": True, "gated": DYNAMIC[method]} if method in DYNAMIC else {}
     policies = [get_policy(agent, {"weights": one, **options}) for one in weights_of(asked.trained, method, site)]
     return [policy for policy in policies if isinstance(policy, ListScheduler | Scheduler)]
 
 
 def present(methods: Sequence[str], site: Site, asked: Asked) -> list[str]:
-    """Return the methods without the agents for which there are no weights."""
-    return [name for name in methods if agent_of(name) is None or weights_of(asked.trained, name, site)]
+    """Return the methods without those for which there are no weights."""
+    kernels = shipped_weights(RlScheduler.name)
+    return [
+        name
+        for name in methods
+        if (name not in RL_SCHEDULERS or RL_SCHEDULERS[name] in kernels)
+        and (agent_of(name) is None or weights_of(asked.trained, name, site))
+    ]

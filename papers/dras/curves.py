@@ -19,7 +19,6 @@ from allocopt.traces.workload import Workload
 from allocopt.training import get_training
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst
 from heuristics.scheduling.two_level import AtRandom, Following, InOrder
-from learned.dras.environment import Validator
 from learned.dras.policies import Agent
 from learned.dras.training import DrasTraining
 from learned.weights import find_weights, read_weights
@@ -50,7 +49,7 @@ POINTS = 10
 
 MEASURES = ("total_reward", "wait_ratio", "longest_ratio", "score")
 REWARDS = ("reward as trained", "reward by Eq. 1")
-AT_END, CURVE = "at the end", "curve"
+AT_END, CHOICES = "at the end", "choices"
 
 
 def _training(method: str, asked: Asked, updates: int = 0, phases: str = ORDERS[0]) -> DrasTraining:
@@ -114,66 +113,76 @@ IN_ENVIRONMENT: dict[str, tuple[Callable[[], Selector], DrasOptions]] = {
 """How the paper's rules choose in the environment, where all methods collect their rewards."""
 
 
-def _total_reward(jobs: Workload, selector: Selector, options: DrasOptions) -> float:
+def _reward_and_choices(jobs: Workload, selector: Selector, options: DrasOptions) -> tuple[float, float]:
     episodes = DrasEpisodes([jobs], THETA.processors, 1, options)
     episodes.begin(np.zeros(1, dtype=np.int64))
     over = False
     while not over:
         slot = selector.select(episodes.choice(0))
         over = bool(episodes.step(np.array([options.window if slot == END else slot]))[1][0])
-    return float(episodes.tally["total_reward"][0])
+    return float(episodes.tally["total_reward"][0]), float(episodes.tally["choices"][0])
 
 
-def _mean_reward(method: str, weights: str, jobsets: Sequence[Workload], reward: Weights) -> float:
-    """Return the mean total reward over jobsets, of a rule or of an agent with some weights."""
+def _means(method: str, weights: str, jobsets: Sequence[Workload], reward: Weights) -> tuple[float, float]:
+    """Return means over jobsets of total reward and number of choices, of a rule or of an agent with some weights."""
     if method in IN_ENVIRONMENT:
         maker, options = IN_ENVIRONMENT[method]
-        return float(np.mean([_total_reward(jobs, maker(), replace(options, reward=reward)) for jobs in jobsets]))
+        found = [_reward_and_choices(jobs, maker(), replace(options, reward=reward)) for jobs in jobsets]
+        rewards, choices = np.mean(found, axis=0).tolist()
+        return rewards, choices
     agent = Agent.load(AGENTS[method], weights)
     kind = Reservations.NONE if method == "Decima-PG" else Reservations.KEPT
-    validator = Validator(jobsets, THETA.processors, DrasOptions(window=agent.window, reservations=kind, reward=reward))
-    return validator.waits(agent.weights).total_reward
-
-
-def _keys_of_six(asked: Asked) -> list[str]:
-    curves = [f"seed {seed}, {CURVE}: {agent}" for seed in asked.seeds for agent in AGENTS]
-    return [*(f"{AT_END}: {name}" for name in present(PAPER_METHODS, THETA, asked)), *curves]
+    options = DrasOptions(agent.window, kind, reward, agent.kind.observation)
+    episodes = DrasEpisodes(jobsets, THETA.processors, len(jobsets), options)
+    episodes.play(agent.policy().choose)
+    return float(episodes.tally["total_reward"].mean()), float(episodes.tally["choices"].mean())
 
 
 def _record_of_six(asked: Asked, piece: str) -> Record:
-    """Play the validation jobsets through, or return an agent's curve: of the folder, or of a training made now."""
-    where, method = piece.split(": ")
-    if where != AT_END:
-        seed = seed_and_name(where)[0]
-        for path in trainings(asked.trained, method, THETA):
-            if read_weights(path)[1].seed == seed:
-                return curve_record(read_curve(path.with_name("curve.csv")))
-        trace_of(THETA, asked)
-        return _curve_of(_training(method, asked, asked.size(0, QUICK_UPDATES)), seed, SIX.name)
-    training = _training(LEADER, asked)
-    jobsets = training.jobsets(trace_of(THETA, asked), THETA.processors, 0)[1][: asked.size(None, QUICK_JOBSETS)]
-    known = weights_of(asked.trained, method, THETA) if method in AGENTS else [""]
-    totals = [
-        [_mean_reward(method, weights, jobsets, reward) for reward in (training.reward, CAPABILITY)]
-        for weights in known
-    ]
-    return {"jobsets": len(jobsets), "totals": totals}
-
-
-def _numbers_of_six(records: Records) -> Iterator[Number]:
-    for piece, record in records.items():
-        if "totals" not in record:
-            yield from curve_numbers(piece, record)
-            continue
-        for column, totals in zip(REWARDS, zip(*record["totals"], strict=True), strict=True):
-            yield mean_of(piece, column, totals, None, int(record["jobsets"]) * len(totals))
+    """Return an agent's curve: of the folder, or of a training made now."""
+    seed, method = seed_and_name(piece)
+    for path in trainings(asked.trained, method, THETA):
+        if read_weights(path)[1].seed == seed:
+            return curve_record(read_curve(path.with_name("curve.csv")))
+    trace_of(THETA, asked)
+    return _curve_of(_training(method, asked, asked.size(0, QUICK_UPDATES)), seed, SIX.name)
 
 
 SIX = Artifact(
     "dras-figure6",
-    "Figure 6 of the DRAS paper: total reward of all methods on the validation jobsets of Theta",
-    _keys_of_six,
+    "Figure 6 of the DRAS paper: learning curves of all agents on the validation jobsets of Theta",
+    lambda asked: [f"seed {seed}: {agent}" for seed in asked.seeds for agent in AGENTS],
     _record_of_six,
-    _numbers_of_six,
+    lambda records: (number for piece, record in records.items() for number in curve_numbers(piece, record)),
+    ("trained",),
+)
+
+
+def _rewards(asked: Asked, piece: str) -> Record:
+    """Play the validation jobsets through."""
+    training = _training(LEADER, asked)
+    jobsets = training.jobsets(trace_of(THETA, asked), THETA.processors, 0)[1][: asked.size(None, QUICK_JOBSETS)]
+    known = weights_of(asked.trained, piece, THETA) if piece in AGENTS else [""]
+    found = [[_means(piece, weights, jobsets, reward) for reward in (training.reward, CAPABILITY)] for weights in known]
+    totals = [[reward for reward, _ in by_reward] for by_reward in found]
+    return {"jobsets": len(jobsets), "totals": totals, CHOICES: [by_reward[0][1] for by_reward in found]}
+
+
+def _reward_numbers(records: Records) -> Iterator[Number]:
+    for piece, record in records.items():
+        n, row = int(record["jobsets"]) * len(record["totals"]), f"{AT_END}: {piece}"
+        for column, totals in zip(REWARDS, zip(*record["totals"], strict=True), strict=True):
+            yield mean_of(row, column, totals, None, n)
+        yield mean_of(row, CHOICES, record[CHOICES], None, n)
+        by_choice = [totals[1] / choices for totals, choices in zip(record["totals"], record[CHOICES], strict=True)]
+        yield mean_of(row, f"{REWARDS[1]}, per choice", by_choice, None, n)
+
+
+SIX_REWARDS = Artifact(
+    "dras-figure6-rewards",
+    "Figure 6 of the DRAS paper: total reward of all methods on the validation jobsets of Theta",
+    lambda asked: present(PAPER_METHODS, THETA, asked),
+    _rewards,
+    _reward_numbers,
     ("trained",),
 )
