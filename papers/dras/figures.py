@@ -20,6 +20,7 @@ from allocopt.reproduction import Records
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import Mode
 from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.variants import Interval
 from allocopt.traces.weekly_cycle import HOUR_S, WEEK_DAYS
@@ -227,7 +228,11 @@ def placed(asked: Asked, method: str, jobsets: Sequence[Workload]) -> Placed:
     """Simulate jobsets on Theta, by an agent with the first of its trainings."""
     # FCFS with EASY as two-level scheduling, which says how jobs came to run; its schedules are the same.
     is_reference = method == REFERENCE
-    scheduler = TwoLevelOrders("fcfs", "fcfs") if is_reference else schedulers(method, THETA, asked)[0]
+    return placed_by(TwoLevelOrders("fcfs", "fcfs") if is_reference else schedulers(method, THETA, asked)[0], jobsets)
+
+
+def placed_by(scheduler: ListScheduler | Scheduler, jobsets: Sequence[Workload]) -> Placed:
+    """Simulate jobsets on Theta by a scheduler."""
     parts = []
     for jobs in jobsets:
         schedule = simulate(jobs, THETA.processors, scheduler)

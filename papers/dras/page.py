@@ -1,7 +1,7 @@
 """DRAS: times of decisions, and a page with plots of what ``allocopt reproduce`` wrote.
 
 Run ``allocopt reproduce dras-figure5`` to ``dras-figure11``, ``dras-figure6-rewards``, ``dras-table4``,
-``dras-figure7-cori`` and ``dras-reasons`` first, with ``--option trained=FOLDER``
+``dras-figure7-cori``, ``dras-reasons`` and ``dras-rewards`` first, with ``--option trained=FOLDER``
 for the weights of several trainings; ``--rows`` is the folder with their files, and what is not there is left out.
 ``--decisions`` prints the times of decisions and updates alone and writes nothing. ``--jitter DATA`` schedules the
 held-out days of the folder with the traces with run times jittered, and writes what it measured to the same folder
@@ -57,6 +57,11 @@ _BY_LOAD = {
     **{f"{mode}, mean wait h": 2 for mode in ("backfilled", "ready", "reserved")},
     **{f"{jobs} jobs, max wait h": 1 for jobs in ("large", "other")},
 }
+_BY_REWARD = {
+    "mean wait h": 2,
+    **{f"{jobs} jobs, max wait h": 1 for jobs in ("large", "other")},
+    "reserved, mean wait h": 2,
+}
 _ON_CORI = {"mean wait h": 3, "max wait h": 1, "mean bounded slowdown": 1, "utilization": 3, "area": 3}
 _SLOWDOWN = "mean bounded slowdown / FCFS/B"
 SELECTIONS = {
@@ -73,6 +78,7 @@ SELECTIONS = {
     "figure11": Selection("dras-figure11", f"(.*: (?:DRAS-.*|RLScheduler, .*|{REFERENCE}))", _WAITS),
     "figure10_gates": Selection("dras-figure10", "seed (.*, dynamic, .*)", {"times trained": 0, "times changed": 0}),
     "loads": Selection("dras-reasons", "load (.*)", _BY_LOAD),
+    "rewards": Selection("dras-rewards", "(.*)", _BY_REWARD),
     "cori": Selection("dras-figure7-cori", "(.*)", _ON_CORI),
 }
 COMPARED = {

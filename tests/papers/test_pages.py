@@ -108,6 +108,7 @@ SELECTED = {
         "figure11": "Theta: DRAS-PPO, customized",
         "loads": "load 0.85: FCFS/B",
         "figure10_gates": "seed 0: DRAS-PPO, dynamic, gated",
+        "rewards": "as shipped: DRAS-DQL",
         "cori": "FCFS/B",
     },
     "irmasim": {"figure7": "100 jobs: baseline below contention", "figure8": "100 jobs: baseline below contention"},

@@ -1,16 +1,19 @@
 """Rows that say what decides claims that do not come out are those of simulations at these loads and lengths."""
 
+import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.artifacts import ours
+from support.artifacts import ours, rows_of
 from support.workloads import busy_days
 
-from allocopt.reproduction import ReproductionRow
+from allocopt.reproduction import ReproductionRequest, ReproductionRow
+from allocopt.traces.text import Swf
 from allocopt.traces.weekly_cycle import DAY_S, WEEK_DAYS
+from allocopt.training import Training, get_training
 from papers.artifact import Asked
-from papers.dras import reasons
+from papers.dras import reasons, rewards
 from papers.dras.configuration import THETA
 from papers.dras.figures import LARGE_SHARE
 
@@ -57,3 +60,24 @@ def test_ratios_are_paired_by_span() -> None:
     assert ours(rows, "weeks 4: Optimization", "mean wait / FCFS/B") == pytest.approx((0.5 + 1.5) / 2)
     assert ours(rows, "weeks 4: FCFS/B", "max wait / FCFS/B, from") == 1.0
     assert ours(rows, "weeks 4: Optimization", "mean wait h") == 3.5
+
+
+@pytest.mark.slow
+def test_an_agent_is_trained_for_the_reward_of_its_row(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    jobs, seen = busy_days(3, 700, 28, THETA.processors), []
+    (asked.data / "traces").mkdir()
+    plain = asked.data / "trace.swf"
+    Swf().write(plain, jobs)
+    (asked.data / THETA.trace).write_bytes(gzip.compress(plain.read_bytes()))
+
+    def noted(name: str, options: dict[str, object]) -> Training:
+        seen.append(options)
+        return get_training(name, {**options, "environments": 2, "validation": 1, "every": 1})
+
+    monkeypatch.setattr(rewards, "get_training", noted)
+    rows = rows_of("dras-rewards", ReproductionRequest(asked.data, True, (0,)), only="Eq. 1 alone: DRAS-PG")
+    assert [(options["paper"], options["mean_wait"]) for options in seen] == [(1.0, 0.0)]
+    row = "Eq. 1 alone: DRAS-PG"
+    longest = max(ours(rows, row, f"{jobs} jobs, max wait h") for jobs in ("large", "other"))
+    assert longest >= ours(rows, row, "mean wait h") >= 0
