@@ -23,16 +23,16 @@ def trace(seed: int = 0, n: int = 2000, n_days: int = 28) -> Workload:
 
 
 def machine(**changes: float) -> CapacityMachine:
-    numbers = {"nodes": 1000, "jobs_per_day": 4000.0, "longest_days": 7.0, "load": 0.9, **changes}
+    numbers = {"nodes": 1000, "jobs_per_day": 400.0, "longest_days": 7.0, "load": 0.9, **changes}
     return CapacityMachine(**numbers)  # type: ignore[arg-type]
 
 
 def test_the_published_numbers_come_out() -> None:
     model = CapacityModel.fitted(machine(), trace(), CORES)
-    days = 200
+    days = 2000
     jobs = model.draw(days, np.random.default_rng(1), "capacity")
     # The number of jobs is a Poisson one; four standard deviations.
-    assert abs(len(jobs) - 4000 * days) <= 4 * np.sqrt(4000 * days)
+    assert abs(len(jobs) - 400 * days) <= 4 * np.sqrt(400 * days)
     area = float((jobs.processors * jobs.run).sum()) / (days * DAY_S * 1000)
     assert area == pytest.approx(0.9, rel=0.02)
     assert jobs.estimate.max() == 7 * DAY_S
@@ -69,12 +69,12 @@ def test_every_job_is_one_of_the_trace_and_fits(seed: int, nodes: int, load: flo
     assert set(model.nodes.tolist()) <= set((-(-source.processors // CORES)).tolist())
     # The mean job makes the load; the exponent was found by bisection.
     mean = float(model.chances @ (model.nodes * model.run_s))
-    assert mean == pytest.approx(load * nodes * DAY_S / 4000.0, rel=1e-6)
+    assert mean == pytest.approx(load * nodes * DAY_S / 400.0, rel=1e-6)
 
 
 def test_limits_up_to_a_day_stay_and_jobs_keep_their_share_of_the_limit() -> None:
     source = trace()
-    model = CapacityModel.fitted(machine(nodes=100_000, jobs_per_day=400_000.0), source, CORES)
+    model = CapacityModel.fitted(machine(nodes=100_000, jobs_per_day=40_000.0), source, CORES)
     short = source.estimate <= DAY_S
     np.testing.assert_array_equal(model.estimate_s[short], source.estimate[short])
     np.testing.assert_array_equal(model.run_s[short], np.minimum(source.run, source.estimate)[short])
