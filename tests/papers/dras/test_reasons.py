@@ -1,6 +1,7 @@
 """Rows that say what decides claims that do not come out are those of simulations at these loads and lengths."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +12,27 @@ from support.workloads import busy_days
 from allocopt.reproduction import ReproductionRequest, ReproductionRow
 from allocopt.traces.text import Swf
 from allocopt.traces.weekly_cycle import DAY_S, WEEK_DAYS
+from allocopt.traces.workload import Workload
 from allocopt.training import Training, get_training
 from papers.artifact import Asked
 from papers.dras import reasons, rewards
-from papers.dras.configuration import THETA
+from papers.dras.configuration import THETA, Site
 from papers.dras.figures import LARGE_SHARE
 
 WEEK_S = WEEK_DAYS * DAY_S
 
 
+def month(site: Site) -> Workload:
+    """Jobs of four weeks, some of a quarter of the machine and more."""
+    jobs = busy_days(3, 500, 28, 100, site.trace_name, 0.12)
+    sizes = np.maximum(np.minimum(2 * jobs.processors, 100) * site.processors // 100, 1)
+    return replace(jobs, processors=sizes, machine_processors=site.processors)
+
+
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     """Return a quick request for Theta with jobs drawn like those of a small trace."""
-    monkeypatch.setattr(reasons, "trace_of", lambda site, asked: busy_days(3, 1400, 28, site.processors))
+    monkeypatch.setattr(reasons, "trace_of", lambda site, asked: month(site))
     return Asked(tmp_path, True, (0,))
 
 
@@ -65,7 +74,7 @@ def test_ratios_are_paired_by_span() -> None:
 @pytest.mark.slow
 def test_an_agent_is_trained_for_the_reward_of_its_row(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    jobs, seen = busy_days(3, 700, 28, THETA.processors), []
+    jobs, seen = month(THETA), []
     (asked.data / "traces").mkdir()
     plain = asked.data / "trace.swf"
     Swf().write(plain, jobs)
