@@ -34,7 +34,7 @@ def test_the_machine_is_that_of_table_two() -> None:
 
 def small_days(data: Path, days: int, seed: int) -> Workload:
     """Jobs of a machine of 32 nodes."""
-    model = CapacityModel.fitted(CapacityMachine(NODES, 40.0, 3.0, 0.2), busy_days(1, 900, 20, NODES))
+    model = CapacityModel.fitted(CapacityMachine(NODES, 80.0, 3.0, 0.9), busy_days(1, 900, 20, NODES))
     return model.draw(days, np.random.default_rng(seed), "small")
 
 
