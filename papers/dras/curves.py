@@ -19,6 +19,7 @@ from allocopt.traces.workload import Workload
 from allocopt.training import get_training
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst
 from heuristics.scheduling.two_level import AtRandom, Following, InOrder
+from learned.dras.environment import Validator
 from learned.dras.policies import Agent
 from learned.dras.training import DrasTraining
 from learned.weights import find_weights, read_weights
@@ -48,8 +49,10 @@ POINTS = 10
 """Points of a curve that are rows."""
 
 MEASURES = ("total_reward", "wait_ratio", "longest_ratio", "score")
-REWARDS = ("reward as trained", "reward by Eq. 1")
-AT_END, CHOICES = "at the end", "choices"
+TERMS = ("oldest", "size", "used")
+"""Terms of Eq. 1: waits over the longest one, sizes over the machine's, and the share of the machine that is used."""
+REWARDS = ("reward as trained", "reward by Eq. 1", *(f"of which {term}" for term in TERMS))
+AT_END = "at the end"
 
 
 def _training(method: str, asked: Asked, updates: int = 0, phases: str = ORDERS[0]) -> DrasTraining:
@@ -113,29 +116,25 @@ IN_ENVIRONMENT: dict[str, tuple[Callable[[], Selector], DrasOptions]] = {
 """How the paper's rules choose in the environment, where all methods collect their rewards."""
 
 
-def _reward_and_choices(jobs: Workload, selector: Selector, options: DrasOptions) -> tuple[float, float]:
+def _total_reward(jobs: Workload, selector: Selector, options: DrasOptions) -> float:
     episodes = DrasEpisodes([jobs], THETA.processors, 1, options)
     episodes.begin(np.zeros(1, dtype=np.int64))
     over = False
     while not over:
         slot = selector.select(episodes.choice(0))
         over = bool(episodes.step(np.array([options.window if slot == END else slot]))[1][0])
-    return float(episodes.tally["total_reward"][0]), float(episodes.tally["choices"][0])
+    return float(episodes.tally["total_reward"][0])
 
 
-def _means(method: str, weights: str, jobsets: Sequence[Workload], reward: Weights) -> tuple[float, float]:
-    """Return means over jobsets of total reward and number of choices, of a rule or of an agent with some weights."""
+def _mean_reward(method: str, weights: str, jobsets: Sequence[Workload], reward: Weights) -> float:
+    """Return the mean total reward over jobsets, of a rule or of an agent with some weights."""
     if method in IN_ENVIRONMENT:
         maker, options = IN_ENVIRONMENT[method]
-        found = [_reward_and_choices(jobs, maker(), replace(options, reward=reward)) for jobs in jobsets]
-        rewards, choices = np.mean(found, axis=0).tolist()
-        return rewards, choices
+        return float(np.mean([_total_reward(jobs, maker(), replace(options, reward=reward)) for jobs in jobsets]))
     agent = Agent.load(AGENTS[method], weights)
     kind = Reservations.NONE if method == "Decima-PG" else Reservations.KEPT
-    options = DrasOptions(agent.window, kind, reward, agent.kind.observation)
-    episodes = DrasEpisodes(jobsets, THETA.processors, len(jobsets), options)
-    episodes.play(agent.policy().choose)
-    return float(episodes.tally["total_reward"].mean()), float(episodes.tally["choices"].mean())
+    validator = Validator(jobsets, THETA.processors, DrasOptions(window=agent.window, reservations=kind, reward=reward))
+    return validator.waits(agent.weights).total_reward
 
 
 def _record_of_six(asked: Asked, piece: str) -> Record:
@@ -163,19 +162,19 @@ def _rewards(asked: Asked, piece: str) -> Record:
     training = _training(LEADER, asked)
     jobsets = training.jobsets(trace_of(THETA, asked), THETA.processors, 0)[1][: asked.size(None, QUICK_JOBSETS)]
     known = weights_of(asked.trained, piece, THETA) if piece in AGENTS else [""]
-    found = [[_means(piece, weights, jobsets, reward) for reward in (training.reward, CAPABILITY)] for weights in known]
-    totals = [[reward for reward, _ in by_reward] for by_reward in found]
-    return {"jobsets": len(jobsets), "totals": totals, CHOICES: [by_reward[0][1] for by_reward in found]}
+    # Each term alone, with the weight that it has in Eq. 1.
+    terms = [Weights(**{term: getattr(CAPABILITY, term)}) for term in TERMS]
+    totals = [
+        [_mean_reward(piece, weights, jobsets, reward) for reward in (training.reward, CAPABILITY, *terms)]
+        for weights in known
+    ]
+    return {"jobsets": len(jobsets), "totals": totals}
 
 
 def _reward_numbers(records: Records) -> Iterator[Number]:
     for piece, record in records.items():
-        n, row = int(record["jobsets"]) * len(record["totals"]), f"{AT_END}: {piece}"
         for column, totals in zip(REWARDS, zip(*record["totals"], strict=True), strict=True):
-            yield mean_of(row, column, totals, None, n)
-        yield mean_of(row, CHOICES, record[CHOICES], None, n)
-        by_choice = [totals[1] / choices for totals, choices in zip(record["totals"], record[CHOICES], strict=True)]
-        yield mean_of(row, f"{REWARDS[1]}, per choice", by_choice, None, n)
+            yield mean_of(f"{AT_END}: {piece}", column, totals, None, int(record["jobsets"]) * len(totals))
 
 
 SIX_REWARDS = Artifact(

@@ -26,7 +26,7 @@ from allocopt.traces.variants import varied_run_times
 from papers.artifact import Asked
 from papers.dras.configuration import AGENTS, HELD_OUT, PAPER_METHODS, REFERENCE, SITES, jobsets_of, schedulers
 from papers.dras.cori_figure import DAYS, DRAWS
-from papers.dras.curves import AT_END, ORDERS
+from papers.dras.curves import AT_END, ORDERS, REWARDS
 from papers.dras.figures import KIVIAT, SURGE_METHODS, metrics_of
 from papers.dras.network import decision_times, update_times
 from papers.pages import (
@@ -59,6 +59,8 @@ _BY_LOAD = {
 }
 _BY_REWARD = {
     "mean wait h": 2,
+    "backfilled, jobs %": 1,
+    "reserved, core hours %": 1,
     **{f"{jobs} jobs, max wait h": 1 for jobs in ("large", "other")},
     "reserved, mean wait h": 2,
 }
@@ -69,7 +71,7 @@ SELECTIONS = {
     "figure6": Selection(
         "dras-figure6-rewards",
         f"{AT_END}: (.*)",
-        {"reward as trained": 1, "reward by Eq. 1": 1, "choices": 0, "reward by Eq. 1, per choice": 3},
+        dict.fromkeys(REWARDS, 1),
     ),
     "figure8": Selection("dras-figure8", f"{HELD_OUT}: (.*), all sizes", {"wait h, max": 1}),
     "figure9": Selection("dras-figure9", f"{HELD_OUT}: ((?:{REFERENCE}|DRAS-.*), .*)", {"wait h, mean": 2}),

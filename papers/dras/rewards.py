@@ -15,7 +15,7 @@ from allocopt.training import TrainingRequest, get_training
 from learned.dras.policies import AgentScheduler, DrasDql, DrasPg, DrasPpo
 from papers.artifact import Artifact, Asked, Number, Record
 from papers.dras.configuration import HELD_OUT, THETA, jobsets_of, trace_of
-from papers.dras.figures import HOUR_S, LARGE_SHARE, placed_by
+from papers.dras.figures import HOUR_S, LARGE_SHARE, placed_by, shares_of
 
 AGENT_TYPES: dict[str, type[AgentScheduler]] = {"DRAS-DQL": DrasDql, "DRAS-PG": DrasPg, "DRAS-PPO": DrasPpo}
 UPDATES = {"DRAS-DQL": 600, "DRAS-PG": 600, "DRAS-PPO": 80}
@@ -49,6 +49,8 @@ def _record(asked: Asked, piece: str) -> Record:
         "n": len(hours),
         "columns": {
             "mean wait h": float(hours.mean()),
+            "backfilled, jobs %": 100 * float((jobs.mode == Mode.BACKFILLED).mean()),
+            "reserved, core hours %": 100 * shares_of(jobs)["shares"]["reserved"]["core hours"],
             "large jobs, max wait h": float(hours[large].max(initial=0.0)),
             "other jobs, max wait h": float(hours[~large].max(initial=0.0)),
             "reserved, mean wait h": float(hours[jobs.mode == Mode.RESERVED].mean()),

@@ -257,16 +257,12 @@ def test_figure_eleven_takes_the_agent_of_several_machines(request_for: Reproduc
 def test_rewards_at_the_end_are_those_of_the_environment(request_for: ReproductionRequest, trained: Path) -> None:
     pytest.importorskip("torch")
     rows = rows_of("dras-figure6-rewards", request_for, trained=str(trained))
-    jobs = {ours(rows, f"at the end: {method}", "choices") for method in ("BinPacking", "Random", "Decima-PG")}
-    # Without reservations every choice starts a job.
-    assert len(jobs) == 1
-    assert ours(rows, "at the end: FCFS/B", "choices") > min(jobs)
     assert {row for row, _ in rows} == {f"at the end: {method}" for method in PAPER_METHODS}
     for row, _ in rows:
         # These trainings say that they were for Eq. 1 alone.
         total = ours(rows, row, "reward by Eq. 1")
         assert ours(rows, row, "reward as trained") == pytest.approx(total)
-        assert ours(rows, row, "reward by Eq. 1, per choice") == pytest.approx(total / ours(rows, row, "choices"))
+        assert sum(ours(rows, row, f"of which {term}") for term in curves.TERMS) == pytest.approx(total)
 
 
 @pytest.mark.slow
