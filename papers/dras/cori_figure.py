@@ -27,8 +27,8 @@ from papers.dras.configuration import (
 from papers.dras.cori import CORI, cori_days
 from papers.dras.figures import kiviat_area, metrics_of, normalized, paired_numbers
 
-DRAWS, QUICK_DRAWS = 6, 1
-DAYS, QUICK_DAYS = 2, 1
+DRAWS, QUICK_DRAWS = 5, 1
+DAYS, QUICK_DAYS = 7, 1
 LEFT_OUT = ("FCFS, conservative", "two-level, wfp3/sjf", "two-level, unicep/sjf")
 """Methods that take minutes for a day of a machine with so many jobs."""
 PAIRED = ("mean wait h", "max wait h", "mean bounded slowdown")

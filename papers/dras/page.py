@@ -78,7 +78,9 @@ SELECTIONS = {
     "table4": Selection("dras-table4", f"{HELD_OUT}: ({REFERENCE}|DRAS-.*)", dict.fromkeys(_SHARES, 1)),
     "figure10": Selection("dras-figure10", "all seeds: (.*), surge", _WAITS),
     "figure11": Selection("dras-figure11", f"(.*: (?:DRAS-.*|RLScheduler, .*|{REFERENCE}))", _WAITS),
-    "figure10_gates": Selection("dras-figure10", "seed (.*, dynamic, .*)", {"times trained": 0, "times changed": 0}),
+    "figure10_gates": Selection(
+        "dras-figure10", "all seeds: (.*, (?:gated|ungated))", {"times trained": 1, "times changed": 1}
+    ),
     "loads": Selection("dras-reasons", "load (.*)", _BY_LOAD),
     "rewards": Selection("dras-rewards", "(.*)", _BY_REWARD),
     "cori": Selection("dras-figure7-cori", "(.*)", _ON_CORI),

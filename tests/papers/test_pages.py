@@ -107,7 +107,7 @@ SELECTED = {
         "figure10": "all seeds: FCFS/B, surge",
         "figure11": "Theta: DRAS-PPO, customized",
         "loads": "load 0.85: FCFS/B",
-        "figure10_gates": "seed 0: DRAS-PPO, dynamic, gated",
+        "figure10_gates": "all seeds: DRAS-PPO, dynamic, gated",
         "rewards": "as shipped: DRAS-DQL",
         "cori": "FCFS/B",
     },
