@@ -22,7 +22,7 @@ from allocopt.files.writing import write_text
 from allocopt.report.plot import WIDE, Axis, Colours, Key, Panel
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.variants import varied_run_times
+from allocopt.traces.variants import Interval, varied_run_times
 from papers.artifact import Asked
 from papers.dras.configuration import AGENTS, HELD_OUT, PAPER_METHODS, REFERENCE, SITES, jobsets_of, schedulers
 from papers.dras.cori_figure import DAYS, DRAWS
@@ -253,6 +253,23 @@ def _paired_table(rows: list[Row], pattern: str, columns: Sequence[str]) -> str 
     return aligned_table(("", *columns), lines, (None, *(0 for _ in columns))) if lines else None
 
 
+def _orders(rows: list[Row]) -> str | None:
+    """Return the best scores by order of the phases, and their ratios to the paper's order on the same seeds."""
+    scores: dict[str, dict[str, float]] = {}
+    for name, columns in by_row(rows).items():
+        seed, order = name.split(": ")
+        scores.setdefault(order, {})[seed] = columns["best score"]["ours"]
+    if len(scores.get(ORDERS[0], {})) < 2:
+        return None
+    usual, cells = np.array(list(scores[ORDERS[0]].values())), []
+    for order, by_seed in scores.items():
+        found = np.array([by_seed[seed] for seed in scores[ORDERS[0]]])
+        ratio = Interval.of(found / usual)
+        shown = f"{ratio.mean:.3f} ({ratio.low:.3f} .. {ratio.high:.3f})"
+        cells.append([order, f"{found.mean():.3f} ± {found.std(ddof=1):.3f}", shown])
+    return aligned_table(("", "best score", "ratio to the paper's order"), cells, (None, 0, 0))
+
+
 def _surge_seeds(rows: list[Row]) -> int:
     return len({row["row"].split(": ")[0] for row in rows if row["row"].startswith("seed ")})
 
@@ -285,6 +302,7 @@ def main() -> None:
             place: _paired_table(read_rows(options.rows, artifact), pattern, columns)
             for place, (artifact, pattern, columns) in COMPARED.items()
         },
+        "orders": _orders(read_rows(options.rows, "dras-figure5")),
         "draws": DRAWS,
         "days": DAYS,
         "surge_seeds": _surge_seeds(read_rows(options.rows, "dras-figure10")),

@@ -120,7 +120,9 @@ BATCHES = list(product([f"{n} jobs: {model}" for n, model in product((100, 500),
 SHARES = ("share at episode 1", "share at episode 2")
 SEEDS, SPAN = ("seed 0", "seed 1"), ("start s", "end s")
 DRAWN: dict[str, Names] = {
-    "dras-figure5": product([f"seed 0: {order}" for order in ORDERS], CURVE),
+    "dras-figure5": product(
+        [f"seed {seed}: {order}" for seed, order in product((0, 1), ORDERS)], [*CURVE, "best score"]
+    ),
     "dras-figure6": [
         *product(["seed 0: DRAS-PPO"], CURVE),
     ],
