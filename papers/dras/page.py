@@ -261,7 +261,8 @@ def _orders(rows: list[Row]) -> str | None:
         scores.setdefault(order, {})[seed] = columns["best score"]["ours"]
     if len(scores.get(ORDERS[0], {})) < 2:
         return None
-    usual, cells = np.array(list(scores[ORDERS[0]].values())), []
+    usual = np.array(list(scores[ORDERS[0]].values()))
+    cells: list[list[Cell]] = []
     for order, by_seed in scores.items():
         found = np.array([by_seed[seed] for seed in scores[ORDERS[0]]])
         ratio = Interval.of(found / usual)
