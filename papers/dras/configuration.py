@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from allocopt.files.faults import bad_file
 from allocopt.simulator.rules import Backfill, QueueOrder
@@ -97,10 +98,14 @@ AGENTS = {
 LEADER = "DRAS-PPO"
 CUSTOMIZED, GENERIC, STATIC = (f"{LEADER}, {how}" for how in ("customized", "generic", "static"))
 """Trained for the machine, or on several others; as it is."""
-GATED, UNGATED = f"{LEADER}, dynamic, gated", f"{LEADER}, dynamic, ungated"
+GATED, UNGATED, PATIENT = (f"{LEADER}, dynamic, {how}" for how in ("gated", "ungated", "ungated, 8 weeks"))
 """Going on learning: what it learned is taken where a validation finds it better, or always."""
-DYNAMIC = {GATED: True, UNGATED: False}
-"""Whether the dynamic agents have a gate."""
+DYNAMIC: dict[str, dict[str, Any]] = {
+    GATED: {},
+    UNGATED: {"gated": False},
+    PATIENT: {"gated": False, "memory_days": 56.0},
+}
+"""Options of the dynamic agents; they learn from the jobs of two weeks unless given."""
 RL_SCHEDULERS = {
     f"RLScheduler, {trace}": weights
     for trace, weights in (
@@ -173,7 +178,7 @@ def schedulers(method: str, site: Site, asked: Asked) -> list[ListScheduler | Sc
         return [RlScheduler(RL_SCHEDULERS[method])]
     if agent is None:
         return [RULES[method](site, seed) for seed in (asked.seeds if method == "Random" else asked.seeds[:1])]
-    options = {"dynamic": True, "gated": DYNAMIC[method]} if method in DYNAMIC else {}
+    options = {"dynamic": True, **DYNAMIC[method]} if method in DYNAMIC else {}
     policies = [get_policy(agent, {"weights": one, **options}) for one in weights_of(asked.trained, method, site)]
     return [policy for policy in policies if isinstance(policy, ListScheduler | Scheduler)]
 

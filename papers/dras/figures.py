@@ -37,6 +37,7 @@ from papers.dras.configuration import (
     JOBSETS,
     METHODS,
     PAPER_METHODS,
+    PATIENT,
     REFERENCE,
     RL_SCHEDULERS,
     SITES,
@@ -337,8 +338,8 @@ SPAN, QUICK_SPAN = (12, 4, 8), (4, 2, 3)
 GAPS = 0.75
 """What the gaps between jobs are multiplied by in the surge."""
 ALL_WEEKS, ALL_SEEDS = "all weeks", "all seeds"
-SURGE_METHODS = (REFERENCE, "Optimization", "DRAS-PG", "DRAS-A2C", STATIC, GATED, UNGATED)
-PAIRS = ((STATIC, REFERENCE), ("DRAS-PG", REFERENCE), (GATED, STATIC), (UNGATED, STATIC))
+SURGE_METHODS = (REFERENCE, "Optimization", "DRAS-PG", "DRAS-A2C", STATIC, GATED, UNGATED, PATIENT)
+PAIRS = ((STATIC, REFERENCE), ("DRAS-PG", REFERENCE), (GATED, STATIC), (UNGATED, STATIC), (PATIENT, STATIC))
 """Methods that are compared on the same seeds."""
 IN_SURGE, PAIRED = "surge", "pairs"
 

@@ -79,7 +79,9 @@ SELECTIONS = {
     "figure10": Selection("dras-figure10", "all seeds: (.*), surge", _WAITS),
     "figure11": Selection("dras-figure11", f"(.*: (?:DRAS-.*|RLScheduler, .*|{REFERENCE}))", _WAITS),
     "figure10_gates": Selection(
-        "dras-figure10", "all seeds: (.*, (?:gated|ungated))", {"times trained": 1, "times changed": 1}
+        "dras-figure10",
+        "all seeds: (.*, dynamic, (?:gated|ungated|ungated, 8 weeks))",
+        {"times trained": 1, "times changed": 1},
     ),
     "loads": Selection("dras-reasons", "load (.*)", _BY_LOAD),
     "rewards": Selection("dras-rewards", "(.*)", _BY_REWARD),
