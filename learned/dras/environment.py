@@ -10,8 +10,8 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.task import DrasEpisodes, DrasOptions
 from allocopt.envs.side_by_side import STAY
 from allocopt.simulator.rules import Reservations
+from allocopt.traces.weekly_cycle import HOUR_S
 from allocopt.traces.workload import Workload
-from learned.dras.jobsets import HOUR_S
 from learned.rl.slots import SlotPolicy
 from learned.rl.workers import Environment, Stateful
 

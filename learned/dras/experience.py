@@ -18,8 +18,8 @@ import torch
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.dynamics import FEATURES, LOG_UNIT
+from allocopt.traces.weekly_cycle import HOUR_S
 from learned.dras.environment import JobsetEnvironment, SeveralMachines
-from learned.dras.jobsets import HOUR_S
 from learned.rl.algorithms import Rollout, descend, timed_advantages
 from learned.rl.networks import SlotActorCritic, SlotStates, weights_of
 from learned.rl.slots import SlotPolicy

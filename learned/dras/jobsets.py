@@ -13,15 +13,12 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import UsageError
+from allocopt.traces.weekly_cycle import DAY_S, WEEK_DAYS, arrivals, weekly_cycle
 from allocopt.traces.workload import Workload
 
-DAY_S = 86_400.0
-WEEK_DAYS = 7
-HOUR_S = 3600.0
-WEEK_HOURS = 24 * WEEK_DAYS
 WEEK_S = WEEK_DAYS * DAY_S
 EVALUATION_SEEDS = range(9000, 9020)
-"""Seeds of the synthetic weeks that evaluations own; `SyntheticModel.week` draws them, trainings refuse them."""
+"""Seeds of the synthetic spans that evaluations own; `SyntheticModel.span` draws them, trainings refuse them."""
 EVALUATION_LOAD = 0.85
 RUN_JITTER = 0.2  # Standard deviation of the logarithm by which drawn run times differ from those of the trace
 ESTIMATE_STEP_S = 300.0  # Users' estimates are rounded up to it
@@ -49,16 +46,15 @@ class Split:
         """Day of every job, shape ``(n,)``."""
         return np.asarray(self.workload.submit // DAY_S, dtype=np.int64)
 
-    def spans(self, weeks: int = 1) -> tuple[Workload, ...]:
-        """Return spans of so many weeks, none held out or nearly empty; raises `UsageError` if none is left."""
-        found = []
-        length, days = weeks * WEEK_DAYS, self.days
+    def spans(self, length: int = WEEK_DAYS) -> tuple[Workload, ...]:
+        """Return spans of so many days, none held out or nearly empty; raises `UsageError` if none is left."""
+        found, days = [], self.days
         for first in range(0, int(days.max()) + 1, length):
             chosen = np.flatnonzero((days >= first) & (days < first + length))
             if len(chosen) and not set(self.held_out).intersection(range(first, first + length)):
                 found.append(self.workload.subset(chosen, first * DAY_S, f"{self.workload.name}, day {first + 1} on"))
         if not found:
-            raise UsageError(f"{self.workload.name}: no whole span of {weeks} weeks is left to train on")
+            raise UsageError(f"{self.workload.name}: no whole span of {length} days is left to train on")
         usual = float(np.median([len(span) for span in found]))
         return tuple(span for span in found if len(span) >= usual / 10)
 
@@ -84,14 +80,8 @@ class SyntheticModel:
 
     @classmethod
     def fitted(cls, workload: Workload, processors: int) -> "SyntheticModel":
-        """Fit the arrivals: the rate of an hour of the week is the product of the hour's and the weekday's."""
-        hours = (workload.submit // HOUR_S).astype(np.int64)
-        days = np.unique(workload.submit // DAY_S).astype(np.int64)
-        hour = np.bincount(hours % 24, minlength=24) + 1.0
-        seen = np.bincount(days % WEEK_DAYS, minlength=WEEK_DAYS)
-        weekday = (np.bincount(hours // 24 % WEEK_DAYS, minlength=WEEK_DAYS) + 1.0) / np.maximum(seen, 1)
-        weights = np.outer(weekday, hour).ravel()
-        return cls(workload, processors, weights / weights.sum())
+        """Fit the arrivals; see `allocopt.traces.weekly_cycle.weekly_cycle`."""
+        return cls(workload, processors, weekly_cycle(workload.submit))
 
     def sampled(self, n_jobs: int, rng: np.random.Generator, name: str = "sampled") -> Workload:
         """Draw jobs of the trace at random, with replacement; they arrive as a Poisson process."""
@@ -102,8 +92,11 @@ class SyntheticModel:
         submit = np.cumsum(rng.exponential(mean_gap_s, n_jobs))
         return _jobset(workload, submit - submit[0], chosen, workload.run[chosen], workload.estimate[chosen], name)
 
-    def week(self, seed: int, index: int, load: float | None, weeks: int = 1) -> Workload:
-        """Draw a week, or several; raises `UsageError` if the load, None for that of the trace, is not positive."""
+    def span(self, seed: int, index: int, load: float | None, days: int = WEEK_DAYS) -> Workload:
+        """Draw some days, a week unless given; raises `UsageError` if the load, None for the trace's, is not positive.
+
+        Spans follow each other through the week: that of an index begins where the one before ends.
+        """
         if load is not None and not load > 0:
             raise UsageError(f"the load is {load}, must be positive")
         workload, rng = self.workload, np.random.default_rng((seed, index))
@@ -111,7 +104,7 @@ class SyntheticModel:
             area_s = float((np.minimum(workload.run, workload.estimate) * workload.processors).sum())
             load = area_s / (len(np.unique(workload.submit // DAY_S)) * DAY_S * self.processors)
         # Jobs are drawn until they come closest to the load.
-        area_s, limit = load * weeks * WEEK_S * self.processors, float(workload.estimate.max())
+        area_s, limit = load * days * DAY_S * self.processors, float(workload.estimate.max())
         mean = float((np.minimum(workload.run, workload.estimate) * workload.processors).mean())
         n = int(3 * area_s / mean) + 100
         chosen = rng.integers(len(workload), size=n)
@@ -126,8 +119,7 @@ class SyntheticModel:
         areas = np.cumsum(np.minimum(run, estimate) * workload.processors[chosen])
         kept = int(np.argmin(np.abs(areas - area_s))) + 1
         chosen, run, estimate = chosen[:kept], run[:kept], estimate[:kept]
-        hours = rng.choice(WEEK_HOURS * weeks, size=len(chosen), p=np.tile(self.weights, weeks) / weeks)
-        submit = np.sort(hours * HOUR_S + rng.uniform(0.0, HOUR_S, len(chosen)))
+        submit = arrivals(self.weights, len(chosen), days, rng, index * days % WEEK_DAYS)
         return _jobset(workload, np.floor(submit), chosen, run, estimate, f"synthetic-{seed}-{index}")
 
 

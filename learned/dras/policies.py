@@ -2,8 +2,9 @@
 
 ``dras-ppo`` may go on learning in operation (DRAS paper, sections 3.3 and 6.5: *dynamic*). From time to time variants
 of the jobs that have ended in the last weeks, as long as they really ran, become jobsets, on which the agent is trained
-a little further: by simulation, so that it never has to try anything on the machine. Other variants judge: the new
-weights are taken where they are better there beyond doubt. Needs torch, at these times only.
+a little further: by simulation, so that it never has to try anything on the machine. With a gate other variants judge,
+and the new weights are taken where they are better there beyond doubt; the paper describes no gate. Needs torch, at
+these times only.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,9 +22,10 @@ from allocopt.simulator.rules import Reservations
 from allocopt.simulator.two_level import TwoLevelLog, TwoLevelScheduler
 from allocopt.simulator.view import View
 from allocopt.traces.variants import varied_run_times
+from allocopt.traces.weekly_cycle import DAY_S
 from allocopt.traces.workload import Workload
 from learned.dras.environment import ActingPolicy, JobsetEnvironment, Validator
-from learned.dras.jobsets import DAY_S, RUN_JITTER
+from learned.dras.jobsets import RUN_JITTER
 from learned.dras.network_kinds import KINDS, NetworkKind
 from learned.rl.slots import CompactNetwork, SlotPolicy
 from learned.rl.training import PpoSettings, check_torch
@@ -126,8 +128,10 @@ def _adapted(
     learning_rate: float = 2e-4,  # A tenth of the training's
     variants: int = 4,
     judging: int = 16,
+    gated: bool = True,
 ) -> dict[str, Float32Array]:
-    # Trains an agent further on variants of jobs that have ended; returns the better weights by what others judge.
+    # Trains an agent further on variants of jobs that have ended; returns the better weights by what others judge, or
+    # without a gate the new ones.
     import torch
 
     from learned.dras.experience import JobsetCollector
@@ -146,7 +150,10 @@ def _adapted(
     learner = PpoLearner(model, environment, settings, seed, JobsetCollector(groups=variants))
     for update in range(updates):
         learner.update(update / updates)
-    validator, new = Validator(judges, machine, options), weights_of(model)
+    new = weights_of(model)
+    if not gated:
+        return new
+    validator = Validator(judges, machine, options)
     return new if validator.waits(new).are_better_than(validator.waits(weights)) else dict(weights)
 
 
@@ -175,6 +182,8 @@ class DrasPpo(AgentScheduler):
     """``dras-ppo``, static or *dynamic*, which raises `MissingPackageError` without torch; see `AgentScheduler`."""
 
     dynamic: bool = False  # Whether it goes on learning in operation. Needs torch.
+    # Whether new weights are taken only where other variants of the jobs find them better; if not, always, as printed
+    gated: bool = True
     # Days between two updates, and days back to which ended jobs are looked at
     period_days: float = 7.0
     memory_days: float = 14.0
@@ -211,7 +220,8 @@ class DrasPpo(AgentScheduler):
             if len(jobs) >= LEAST_JOBS:
                 options = DrasOptions(window=agent.window, reward=agent.reward, skips_forced=True)
                 machine, before = view.as_pool.platform.size, operation.weights
-                learned = _adapted(before, jobs, machine, options, (self.seed, operation.trained))
+                seeds = (self.seed, operation.trained)
+                learned = _adapted(before, jobs, machine, options, seeds, gated=self.gated)
                 operation.trained += 1
                 operation.changed += any(not np.array_equal(learned[name], before[name]) for name in before)
                 operation.weights, self._acting.policy = learned, SlotPolicy.of(learned)

@@ -16,6 +16,7 @@ from allocopt.errors import UsageError
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.shared.admission import asked_of
 from allocopt.simulator.shared.room import pool_sizes
+from allocopt.traces.weekly_cycle import WEEK_DAYS
 from allocopt.traces.workload import Workload
 from learned.dras.environment import JobsetEnvironment, Phase, SeveralMachines, Validator
 from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 
 SHARES = {"sampled": 0.1, "real": 0.1, "synthetic": 0.8}
 """Phases by name, and which share of the training they take: the paper's 9, 9 and 82 of a hundred jobsets."""
-MOST_SAMPLED, MOST_SYNTHETIC = 32, 128  # Jobsets of these phases, over which the episodes go round
+USUAL_SAMPLED = 32  # Sampled jobsets, over which the episodes go round
+SYNTHETIC_PER_SAMPLED = 4  # Synthetic jobsets for each sampled one
 MANY_REAL, VALIDATED_REAL = 10, 5  # Number of real jobsets from which on each fifth of them validates
 VALIDATION_SEED = 8000  # Seed of the synthetic weeks that validate; trainings must not take it
 
@@ -60,6 +62,8 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     environments: int = option(0, least=0)  # Episodes side by side; 0 for the usual number
     window: int = option(50, least=1)  # Waiting jobs among which the agent chooses
     weeks: int = option(1, least=1)  # Weeks of a real or synthetic jobset, in a row
+    days: int = option(0, least=0)  # Days of one in place of weeks, for machines with very many jobs; 0 for weeks
+    sampled: int = option(0, least=0)  # Sampled jobsets, a fourth of the synthetic ones; 0 for the usual 32
     # Range of the loads of synthetic jobsets
     lowest_load: float = 0.7
     highest_load: float = 0.95
@@ -134,6 +138,11 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         return DrasOptions(self.window, self.reservations, self.reward, self.kind.observation, skips_forced=True)
 
     @property
+    def span_days(self) -> int:
+        """Days of a real or synthetic jobset."""
+        return self.days or self.weeks * WEEK_DAYS
+
+    @property
     def reward(self) -> Weights:
         """Weights of the agent's rewards."""
         waits = {name: getattr(self, name) for name in ("mean_wait", "mean_square_wait", "longest_wait")}
@@ -192,26 +201,27 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     def jobsets(self, workload: Workload, machine: int, seed: int) -> tuple[list[Phase], Sequence[Workload]]:
         """Return the phases, and the jobsets that validate, of a trace."""
         split = Split.of(workload)
-        training, real = split.training(), list(split.spans(self.weeks))
+        training, real = split.training(), list(split.spans(self.span_days))
         model = SyntheticModel.fitted(training, machine)
         rng = np.random.default_rng((seed, 0))
         usual = int(np.mean([len(jobs) for jobs in real]))
         validated = range(self.validation)
-        validation = [model.week(VALIDATION_SEED, index, EVALUATION_LOAD, self.weeks) for index in validated]
+        validation = [model.span(VALIDATION_SEED, index, EVALUATION_LOAD, self.span_days) for index in validated]
         if self.validated_weeks:
-            validation += split.spans(self.validated_weeks)
+            validation += split.spans(self.validated_weeks * WEEK_DAYS)
         elif len(real) >= MANY_REAL:
             validation += real[VALIDATED_REAL - 1 :: VALIDATED_REAL]
             del real[VALIDATED_REAL - 1 :: VALIDATED_REAL]
 
         def synthetic(index: int) -> Workload:
-            return model.week(seed, index, float(rng.uniform(self.lowest_load, self.highest_load)), self.weeks)
+            return model.span(seed, index, float(rng.uniform(self.lowest_load, self.highest_load)), self.span_days)
 
+        n_sampled = self.sampled or USUAL_SAMPLED
         # Only those that are asked for may draw.
         makers = {
-            "sampled": lambda: [model.sampled(usual, rng, f"sampled-{index}") for index in range(MOST_SAMPLED)],
+            "sampled": lambda: [model.sampled(usual, rng, f"sampled-{index}") for index in range(n_sampled)],
             "real": lambda: real,
-            "synthetic": lambda: list(map(synthetic, range(MOST_SYNTHETIC))),
+            "synthetic": lambda: list(map(synthetic, range(SYNTHETIC_PER_SAMPLED * n_sampled))),
         }
         return [(makers[name](), SHARES[name]) for name in self.phases.split(",")], validation
 

@@ -15,6 +15,7 @@ ACKNOWLEDGEMENTS = {
     "SDSC": "SDSC SP2 log, Parallel Workloads Archive, courtesy of the San Diego Supercomputer Center and V. Schenk",
     "HPC2N": "HPC2N log, Parallel Workloads Archive, courtesy of Ake Sandgren and Michael Jack",
     "lublin_256": "the workload model of Lublin and Feitelson (2003)",
+    "Cori-synthetic": "CEA Curie log, Parallel Workloads Archive, courtesy of Joseph Emeras",
 }
 """Who is to be thanked for a trace, by the beginning of its name."""
 

@@ -19,7 +19,7 @@ class RlSchedulerTraining(DeclaredTraining["RlSchedulerLearner"]):
     """Trains the kernel network of RLScheduler by PPO: episodes of 256 jobs, rewarded by minus the mean slowdown."""
 
     trace: str = ""  # Workload file
-    processors: int = 0  # Size of the machine; 0 for what the trace says
+    processors: int | str = 0  # Size of the machine; 0 for what the trace says
     epochs: int = option(100, least=1)
     trajectories: int = option(100, least=2)  # Episodes of an epoch
     backfill: str = option("easy", among=BACKFILLS)  # What happens while the chosen job waits for room

@@ -1,8 +1,9 @@
-"""The DRAS paper: Figures 5 to 11, Table 4."""
+"""The DRAS paper: Figures 5 to 11, Table 4, and what decides claims that do not come out."""
 
-from papers.dras import curves, figures
+from papers.dras import cori_figure, curves, figures, reasons, rewards
 
 ARTIFACTS = (
-    *(curves.FIVE, curves.SIX, figures.SEVEN, figures.EIGHT, figures.NINE),
+    *(curves.FIVE, curves.SIX, curves.SIX_REWARDS, figures.SEVEN, figures.EIGHT, figures.NINE),
     *(figures.TABLE, figures.TEN, figures.ELEVEN),
+    *(cori_figure.SEVEN_ON_CORI, reasons.REASONS, rewards.BY_REWARD),
 )

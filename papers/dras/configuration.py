@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from allocopt.files.faults import bad_file
 from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.scheduler import ListScheduler, Scheduler, get_policy
 from allocopt.simulator.window import OptimizationScheduler
 from allocopt.traces.reading import read_workload
+from allocopt.traces.weekly_cycle import DAY_S, WEEK_DAYS
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import (
     F1,
@@ -20,7 +22,8 @@ from heuristics.scheduling.queue_orders import (
     bin_packing,
 )
 from heuristics.scheduling.two_level import TwoLevelOrders
-from learned.dras.jobsets import DAY_S, EVALUATION_LOAD, EVALUATION_SEEDS, WEEK_DAYS, Split, SyntheticModel
+from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
+from learned.rlscheduler.policy import RlScheduler
 from learned.weights import read_weights, shipped_weights
 from papers.artifact import Asked
 
@@ -71,7 +74,7 @@ def jobsets_of(site: Site, kind: str, asked: Asked) -> tuple[Workload, ...]:
     split = Split.of(trace_of(site, asked))
     if kind == SYNTHETIC:
         model = SyntheticModel.fitted(split.training(), site.processors)
-        return tuple(model.week(seed, 0, EVALUATION_LOAD) for seed in EVALUATION_SEEDS[: asked.size(None, QUICK_WEEKS)])
+        return tuple(model.span(seed, 0, EVALUATION_LOAD) for seed in EVALUATION_SEEDS[: asked.size(None, QUICK_WEEKS)])
     jobs = split.evaluation()
     if asked.is_quick:
         jobs = jobs.subset((jobs.submit < QUICK_WEEKS * WEEK_DAYS * DAY_S).nonzero()[0])
@@ -93,8 +96,25 @@ AGENTS = {
 """Agents of the paper, and the policies that they are."""
 
 LEADER = "DRAS-PPO"
-CUSTOMIZED, GENERIC, STATIC, DYNAMIC = (f"{LEADER}, {how}" for how in ("customized", "generic", "static", "dynamic"))
-"""Trained for the machine, or on several others; as it is, or going on learning."""
+CUSTOMIZED, GENERIC, STATIC = (f"{LEADER}, {how}" for how in ("customized", "generic", "static"))
+"""Trained for the machine, or on several others; as it is."""
+GATED, UNGATED, PATIENT = (f"{LEADER}, dynamic, {how}" for how in ("gated", "ungated", "ungated, 8 weeks"))
+"""Going on learning: what it learned is taken where a validation finds it better, or always."""
+DYNAMIC: dict[str, dict[str, Any]] = {
+    GATED: {},
+    UNGATED: {"gated": False},
+    PATIENT: {"gated": False, "memory_days": 56.0},
+}
+"""Options of the dynamic agents; they learn from the jobs of two weeks unless given."""
+RL_SCHEDULERS = {
+    f"RLScheduler, {trace}": weights
+    for trace, weights in (
+        ("HPC2N", "hpc2n"),
+        ("SDSC-SP2", "sdsc-sp2"),
+        ("Lublin-1", "lublin-1"),
+    )
+}
+"""RLScheduler by the trace that it learned from, and its shipped weights."""
 PAPER_METHODS = (*PAPER_RULES, *AGENTS)
 
 
@@ -115,7 +135,7 @@ RULES: dict[str, Maker] = {
     "two-level, wfp3/sjf": lambda site, seed: TwoLevelOrders("wfp3", "sjf"),
     "two-level, unicep/sjf": lambda site, seed: TwoLevelOrders("unicep", "sjf"),
 }
-"""Methods that are not trained, those that the paper left out last; ``/B`` is with EASY backfilling."""
+"""Methods without trainings of DRAS, those that the paper left out last; ``/B`` is with EASY backfilling."""
 
 METHODS = (*PAPER_METHODS, *(name for name in RULES if name not in PAPER_RULES))
 
@@ -154,13 +174,21 @@ def schedulers(method: str, site: Site, asked: Asked) -> list[ListScheduler | Sc
     None where an agent's weights are neither found nor shipped.
     """
     agent = agent_of(method)
+    if method in RL_SCHEDULERS:
+        return [RlScheduler(RL_SCHEDULERS[method])]
     if agent is None:
         return [RULES[method](site, seed) for seed in (asked.seeds if method == "Random" else asked.seeds[:1])]
-    options = {"dynamic": True} if method == DYNAMIC else {}
+    options = {"dynamic": True, **DYNAMIC[method]} if method in DYNAMIC else {}
     policies = [get_policy(agent, {"weights": one, **options}) for one in weights_of(asked.trained, method, site)]
     return [policy for policy in policies if isinstance(policy, ListScheduler | Scheduler)]
 
 
 def present(methods: Sequence[str], site: Site, asked: Asked) -> list[str]:
-    """Return the methods without the agents for which there are no weights."""
-    return [name for name in methods if agent_of(name) is None or weights_of(asked.trained, name, site)]
+    """Return the methods without those for which there are no weights."""
+    kernels = shipped_weights(RlScheduler.name)
+    return [
+        name
+        for name in methods
+        if (name not in RL_SCHEDULERS or RL_SCHEDULERS[name] in kernels)
+        and (agent_of(name) is None or weights_of(asked.trained, name, site))
+    ]

@@ -49,8 +49,10 @@ POINTS = 10
 """Points of a curve that are rows."""
 
 MEASURES = ("total_reward", "wait_ratio", "longest_ratio", "score")
-REWARDS = ("reward as trained", "reward by Eq. 1")
-AT_END, CURVE = "at the end", "curve"
+TERMS = ("oldest", "size", "used")
+"""Terms of Eq. 1: waits over the longest one, sizes over the machine's, and the share of the machine that is used."""
+REWARDS = ("reward as trained", "reward by Eq. 1", *(f"of which {term}" for term in TERMS))
+AT_END = "at the end"
 
 
 def _training(method: str, asked: Asked, updates: int = 0, phases: str = ORDERS[0]) -> DrasTraining:
@@ -135,45 +137,51 @@ def _mean_reward(method: str, weights: str, jobsets: Sequence[Workload], reward:
     return validator.waits(agent.weights).total_reward
 
 
-def _keys_of_six(asked: Asked) -> list[str]:
-    curves = [f"seed {seed}, {CURVE}: {agent}" for seed in asked.seeds for agent in AGENTS]
-    return [*(f"{AT_END}: {name}" for name in present(PAPER_METHODS, THETA, asked)), *curves]
-
-
 def _record_of_six(asked: Asked, piece: str) -> Record:
-    """Play the validation jobsets through, or return an agent's curve: of the folder, or of a training made now."""
-    where, method = piece.split(": ")
-    if where != AT_END:
-        seed = seed_and_name(where)[0]
-        for path in trainings(asked.trained, method, THETA):
-            if read_weights(path)[1].seed == seed:
-                return curve_record(read_curve(path.with_name("curve.csv")))
-        trace_of(THETA, asked)
-        return _curve_of(_training(method, asked, asked.size(0, QUICK_UPDATES)), seed, SIX.name)
+    """Return an agent's curve: of the folder, or of a training made now."""
+    seed, method = seed_and_name(piece)
+    for path in trainings(asked.trained, method, THETA):
+        if read_weights(path)[1].seed == seed:
+            return curve_record(read_curve(path.with_name("curve.csv")))
+    trace_of(THETA, asked)
+    return _curve_of(_training(method, asked, asked.size(0, QUICK_UPDATES)), seed, SIX.name)
+
+
+SIX = Artifact(
+    "dras-figure6",
+    "Figure 6 of the DRAS paper: learning curves of all agents on the validation jobsets of Theta",
+    lambda asked: [f"seed {seed}: {agent}" for seed in asked.seeds for agent in AGENTS],
+    _record_of_six,
+    lambda records: (number for piece, record in records.items() for number in curve_numbers(piece, record)),
+    ("trained",),
+)
+
+
+def _rewards(asked: Asked, piece: str) -> Record:
+    """Play the validation jobsets through."""
     training = _training(LEADER, asked)
     jobsets = training.jobsets(trace_of(THETA, asked), THETA.processors, 0)[1][: asked.size(None, QUICK_JOBSETS)]
-    known = weights_of(asked.trained, method, THETA) if method in AGENTS else [""]
+    known = weights_of(asked.trained, piece, THETA) if piece in AGENTS else [""]
+    # Each term alone, with the weight that it has in Eq. 1.
+    terms = [Weights(**{term: getattr(CAPABILITY, term)}) for term in TERMS]
     totals = [
-        [_mean_reward(method, weights, jobsets, reward) for reward in (training.reward, CAPABILITY)]
+        [_mean_reward(piece, weights, jobsets, reward) for reward in (training.reward, CAPABILITY, *terms)]
         for weights in known
     ]
     return {"jobsets": len(jobsets), "totals": totals}
 
 
-def _numbers_of_six(records: Records) -> Iterator[Number]:
+def _reward_numbers(records: Records) -> Iterator[Number]:
     for piece, record in records.items():
-        if "totals" not in record:
-            yield from curve_numbers(piece, record)
-            continue
         for column, totals in zip(REWARDS, zip(*record["totals"], strict=True), strict=True):
-            yield mean_of(piece, column, totals, None, int(record["jobsets"]) * len(totals))
+            yield mean_of(f"{AT_END}: {piece}", column, totals, None, int(record["jobsets"]) * len(totals))
 
 
-SIX = Artifact(
-    "dras-figure6",
+SIX_REWARDS = Artifact(
+    "dras-figure6-rewards",
     "Figure 6 of the DRAS paper: total reward of all methods on the validation jobsets of Theta",
-    _keys_of_six,
-    _record_of_six,
-    _numbers_of_six,
+    lambda asked: present(PAPER_METHODS, THETA, asked),
+    _rewards,
+    _reward_numbers,
     ("trained",),
 )

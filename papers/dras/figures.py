@@ -20,7 +20,10 @@ from allocopt.reproduction import Records
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import Mode
 from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
+from allocopt.traces.variants import Interval
+from allocopt.traces.weekly_cycle import HOUR_S, WEEK_DAYS
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.two_level import TwoLevelOrders
 from learned.dras.jobsets import EVALUATION_SEEDS, WEEK_S, Split, SyntheticModel
@@ -29,21 +32,24 @@ from papers.artifact import Artifact, Asked, Number, Record, mean_of, means_over
 from papers.dras.configuration import (
     CUSTOMIZED,
     DYNAMIC,
+    GATED,
     GENERIC,
     JOBSETS,
     METHODS,
     PAPER_METHODS,
+    PATIENT,
     REFERENCE,
+    RL_SCHEDULERS,
     SITES,
     STATIC,
     THETA,
+    UNGATED,
     jobsets_of,
     present,
     schedulers,
     trace_of,
 )
 
-HOUR_S = 3600.0
 KIVIAT = {"mean wait h": -1, "max wait h": -1, "mean response h": -1, "mean slowdown": -1, "utilization": 1}
 """Metrics of the Kiviat graphs in their order around the graph; -1 where less is better."""
 
@@ -174,10 +180,21 @@ def _numbers_of_eleven(records: Records) -> Iterator[Number]:
             yield mean_of(piece, metric, _run_means(runs, metric), None, len(runs) * len(runs[0]))
 
 
+def paired_numbers(row: str, column: str, ratios: Sequence[float]) -> Iterator[Number]:
+    """Yield the mean of paired ratios, with the ends of its 95 % interval where there are two pairs or more."""
+    if not ratios:
+        return
+    yield mean_of(row, column, ratios)
+    if len(ratios) > 1:
+        interval = Interval.of(np.array(ratios))
+        yield Number(row, f"{column}, from", interval.low, None, len(ratios))
+        yield Number(row, f"{column}, to", interval.high, None, len(ratios))
+
+
 ELEVEN = Artifact(
     "dras-figure11",
-    "Figure 11 of the DRAS paper: a generic agent beside the customized one",
-    lambda asked: _keys((REFERENCE, CUSTOMIZED, GENERIC), asked),
+    "Figure 11 of the DRAS paper: customized agents beside a generic one and RLScheduler",
+    lambda asked: _keys((REFERENCE, "DRAS-PG", CUSTOMIZED, GENERIC, *RL_SCHEDULERS), asked),
     _record,
     _numbers_of_eleven,
     ("trained",),
@@ -203,13 +220,22 @@ class Placed(NamedTuple):
 
 
 def _placed(asked: Asked, piece: str) -> Placed:
-    """Simulate the jobsets of a piece, by an agent with the first of its trainings."""
+    """Simulate the jobsets of a piece; see `placed`."""
     kind, method = piece.split(": ")
+    return placed(asked, method, jobsets_of(THETA, kind, asked))
+
+
+def placed(asked: Asked, method: str, jobsets: Sequence[Workload]) -> Placed:
+    """Simulate jobsets on Theta, by an agent with the first of its trainings."""
     # FCFS with EASY as two-level scheduling, which says how jobs came to run; its schedules are the same.
     is_reference = method == REFERENCE
-    scheduler = TwoLevelOrders("fcfs", "fcfs") if is_reference else schedulers(method, THETA, asked)[0]
+    return placed_by(TwoLevelOrders("fcfs", "fcfs") if is_reference else schedulers(method, THETA, asked)[0], jobsets)
+
+
+def placed_by(scheduler: ListScheduler | Scheduler, jobsets: Sequence[Workload]) -> Placed:
+    """Simulate jobsets on Theta by a scheduler."""
     parts = []
-    for jobs in jobsets_of(THETA, kind, asked):
+    for jobs in jobsets:
         schedule = simulate(jobs, THETA.processors, scheduler)
         size, mode = schedule.workload.processors, np.full(len(jobs), int(Mode.READY))
         promised = np.full(len(jobs), np.inf)
@@ -270,8 +296,11 @@ NINE = Artifact(
 
 
 def _shares(asked: Asked, piece: str) -> Record:
+    return shares_of(_placed(asked, piece))
+
+
+def shares_of(jobs: Placed) -> Record:
     """Return the shares of the modes in the number of jobs, in what all jobs held, and in what large jobs held."""
-    jobs = _placed(asked, piece)
     large = jobs.size >= LARGE_SHARE * THETA.processors
     held, held_by_large = jobs.node_s.sum(), jobs.node_s[large].sum()
     shares = {}
@@ -309,7 +338,10 @@ SPAN, QUICK_SPAN = (12, 4, 8), (4, 2, 3)
 GAPS = 0.75
 """What the gaps between jobs are multiplied by in the surge."""
 ALL_WEEKS, ALL_SEEDS = "all weeks", "all seeds"
-SURGE_METHODS = (REFERENCE, "Optimization", STATIC, DYNAMIC)
+SURGE_METHODS = (REFERENCE, "Optimization", "DRAS-PG", "DRAS-A2C", STATIC, GATED, UNGATED, PATIENT)
+PAIRS = ((STATIC, REFERENCE), ("DRAS-PG", REFERENCE), (GATED, STATIC), (UNGATED, STATIC), (PATIENT, STATIC))
+"""Methods that are compared on the same seeds."""
+IN_SURGE, PAIRED = "surge", "pairs"
 
 
 def surge(asked: Asked, seed: int) -> tuple[Workload, FloatArray]:
@@ -319,7 +351,7 @@ def surge(asked: Asked, seed: int) -> tuple[Workload, FloatArray]:
     """
     model = SyntheticModel.fitted(Split.of(trace_of(THETA, asked)).training(), THETA.processors)
     n_weeks, first, end = asked.size(SPAN, QUICK_SPAN)
-    jobs = model.week(EVALUATION_SEEDS[0], 1 + seed, asked.load, n_weeks)
+    jobs = model.span(EVALUATION_SEEDS[0], 1 + seed, asked.load, n_weeks * WEEK_DAYS)
     limits = np.array([first, end]) * WEEK_S
     return replace(jobs, submit=compressed(jobs.submit, *limits.tolist())), limits
 
@@ -343,7 +375,7 @@ def _weeks(asked: Asked, piece: str) -> Record:
     return {
         "waits": {
             name: [float(wait_h[chosen].mean()), float(wait_h[chosen].max()), int(chosen.sum())]
-            for name, chosen in {**weeks, "surge": in_surge, ALL_WEEKS: np.ones(len(jobs), dtype=np.bool_)}.items()
+            for name, chosen in {**weeks, IN_SURGE: in_surge, ALL_WEEKS: np.ones(len(jobs), dtype=np.bool_)}.items()
         },
         "loads": {name: float(area_s[chosen].sum() / (WEEK_S * THETA.processors)) for name, chosen in weeks.items()},
         "learned": list(scheduler.operation if isinstance(scheduler, DrasPpo) else (0, 0)),
@@ -359,11 +391,25 @@ def _weeks_numbers(records: Records) -> list[Number]:
             found.append(Number(f"{piece}, {name}", "max wait h", longest_h, None, n))
             if name in record["loads"]:
                 found.append(Number(f"{piece}, {name}", "load", record["loads"][name], None, n))
-        if piece.endswith(DYNAMIC):
+        if seed_and_name(piece)[1] in DYNAMIC:
             for column, count in zip(("times trained", "times changed"), record["learned"], strict=True):
                 found.append(Number(piece, column, float(count), None, record["waits"][ALL_WEEKS][2]))
     over_seeds = means_over(found, lambda row: f"{ALL_SEEDS}: {row.split(': ')[1]}")
-    return [*found, *(mean for mean in over_seeds if mean.spread is not None)]
+    return [*found, *(mean for mean in over_seeds if mean.spread is not None), *_surge_pairs(records)]
+
+
+def _surge_pairs(records: Records) -> Iterator[Number]:
+    """Yield ratios of the waits of two methods on the same seeds, in the surge and in all weeks."""
+    by_method: dict[str, dict[int, Mapping[str, Sequence[float]]]] = {}
+    for piece, record in records.items():
+        seed, method = seed_and_name(piece)
+        by_method.setdefault(method, {})[seed] = record["waits"]
+    for ours, theirs in PAIRS:
+        shared = sorted(by_method.get(ours, {}).keys() & by_method.get(theirs, {}).keys())
+        for when in (IN_SURGE, ALL_WEEKS):
+            for place, name in enumerate(("mean wait", "max wait")):
+                ratios = [by_method[ours][seed][when][place] / by_method[theirs][seed][when][place] for seed in shared]
+                yield from paired_numbers(f"{PAIRED}: {ours} / {theirs}, {when}", name, ratios)
 
 
 TEN = Artifact(

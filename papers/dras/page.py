@@ -1,6 +1,7 @@
 """DRAS: times of decisions, and a page with plots of what ``allocopt reproduce`` wrote.
 
-Run ``allocopt reproduce dras-figure5`` to ``dras-figure11`` and ``dras-table4`` first, with ``--option trained=FOLDER``
+Run ``allocopt reproduce dras-figure5`` to ``dras-figure11``, ``dras-figure6-rewards``, ``dras-table4``,
+``dras-figure7-cori``, ``dras-reasons`` and ``dras-rewards`` first, with ``--option trained=FOLDER``
 for the weights of several trainings; ``--rows`` is the folder with their files, and what is not there is left out.
 ``--decisions`` prints the times of decisions and updates alone and writes nothing. ``--jitter DATA`` schedules the
 held-out days of the folder with the traces with run times jittered, and writes what it measured to the same folder
@@ -8,7 +9,8 @@ instead of the page. Needs the extras train and plot.
 """
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,10 +22,11 @@ from allocopt.files.writing import write_text
 from allocopt.report.plot import WIDE, Axis, Colours, Key, Panel
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.variants import varied_run_times
+from allocopt.traces.variants import Interval, varied_run_times
 from papers.artifact import Asked
 from papers.dras.configuration import AGENTS, HELD_OUT, PAPER_METHODS, REFERENCE, SITES, jobsets_of, schedulers
-from papers.dras.curves import ORDERS
+from papers.dras.cori_figure import DAYS, DRAWS
+from papers.dras.curves import AT_END, ORDERS, REWARDS
 from papers.dras.figures import KIVIAT, SURGE_METHODS, metrics_of
 from papers.dras.network import decision_times, update_times
 from papers.pages import (
@@ -48,15 +51,48 @@ _SHARES = (
 )
 _RATIOS = {f"{wait} wait / {REFERENCE}": digits for wait, digits in (("mean", 3), ("max", 2))}
 _WAITS = {"mean wait h": 2, "max wait h": 1}
+_BY_LOAD = {
+    "backfilled, jobs %": 1,
+    "reserved, core hours %": 1,
+    **{f"{mode}, mean wait h": 2 for mode in ("backfilled", "ready", "reserved")},
+    **{f"{jobs} jobs, max wait h": 1 for jobs in ("large", "other")},
+}
+_BY_REWARD = {
+    "mean wait h": 2,
+    "backfilled, jobs %": 1,
+    "reserved, core hours %": 1,
+    **{f"{jobs} jobs, max wait h": 1 for jobs in ("large", "other")},
+    "reserved, mean wait h": 2,
+}
+_ON_CORI = {"mean wait h": 3, "max wait h": 1, "mean bounded slowdown": 1, "utilization": 3, "area": 3}
+_SLOWDOWN = "mean bounded slowdown / FCFS/B"
 SELECTIONS = {
     "figure7": Selection("dras-figure7", "(.*: (?:Optimization|DRAS-.*))", {**_RATIOS, "area": 3}),
-    "figure6": Selection("dras-figure6", "at the end: (.*)", {"reward as trained": 1, "reward by Eq. 1": 1}),
+    "figure6": Selection(
+        "dras-figure6-rewards",
+        f"{AT_END}: (.*)",
+        dict.fromkeys(REWARDS, 1),
+    ),
     "figure8": Selection("dras-figure8", f"{HELD_OUT}: (.*), all sizes", {"wait h, max": 1}),
     "figure9": Selection("dras-figure9", f"{HELD_OUT}: ((?:{REFERENCE}|DRAS-.*), .*)", {"wait h, mean": 2}),
     "table4": Selection("dras-table4", f"{HELD_OUT}: ({REFERENCE}|DRAS-.*)", dict.fromkeys(_SHARES, 1)),
-    "figure10": Selection("dras-figure10", "all seeds: (.*, surge)", _WAITS),
-    "figure11": Selection("dras-figure11", "(.*: DRAS-PPO, .*)", _WAITS),
+    "figure10": Selection("dras-figure10", "all seeds: (.*), surge", _WAITS),
+    "figure11": Selection("dras-figure11", f"(.*: (?:DRAS-.*|RLScheduler, .*|{REFERENCE}))", _WAITS),
+    "figure10_gates": Selection(
+        "dras-figure10",
+        "all seeds: (.*, dynamic, (?:gated|ungated|ungated, 8 weeks))",
+        {"times trained": 1, "times changed": 1},
+    ),
+    "loads": Selection("dras-reasons", "load (.*)", _BY_LOAD),
+    "rewards": Selection("dras-rewards", "(.*)", _BY_REWARD),
+    "cori": Selection("dras-figure7-cori", "(.*)", _ON_CORI),
 }
+COMPARED = {
+    "cori_ratios": ("dras-figure7-cori", "(.*)", ("mean wait / FCFS/B", "max wait / FCFS/B", _SLOWDOWN)),
+    "figure10_pairs": ("dras-figure10", "pairs: (.*)", ("mean wait", "max wait")),
+    "weeks": ("dras-reasons", f"weeks ((?!.*{REFERENCE}).*)", ("mean wait / FCFS/B", "max wait / FCFS/B")),
+}
+"""Artifact, rows and columns of the tables of paired ratios by place; see `_paired_table`."""
 Parts = dict[str, ByRow]
 """Rows by what stands before the colon, machine and jobsets or a seed, and what stands behind it."""
 
@@ -98,10 +134,10 @@ def _figure_five(parts: Parts) -> None:
 
 def _figure_six(parts: Parts) -> None:
     """Draw the agents' curves, and what the other methods collect."""
-    curves = next((methods for part, methods in parts.items() if part.endswith("curve")), {})
-    rewards = {method: of["reward as trained"]["ours"] for method, of in parts["at the end"].items()}
+    ends = parts.pop(AT_END, {})
+    rewards = {method: of["reward as trained"]["ours"] for method, of in ends.items()}
     constants = {method: reward for method, reward in rewards.items() if method not in AGENTS}
-    _plot_curves(curves, constants, "dras_figure6", is_share=True)
+    _plot_curves(next(iter(parts.values())), constants, "dras_figure6", is_share=True)
 
 
 def _figure_seven(parts: Parts) -> None:
@@ -170,6 +206,8 @@ PLOTS: dict[str, Callable[[Parts], None]] = {
     "figure9": partial(_boxes, 9),
     "figure10": _figure_ten,
 }
+BESIDE = {"figure6": "dras-figure6-rewards"}
+"""Artifacts whose rows a picture needs beside its own."""
 
 JITTER_FILE = "dras-jitter.json"
 JITTER, VARIANTS = 0.05, 20
@@ -206,6 +244,39 @@ def _jittered(path: Path) -> str:
     return aligned_table(("", "mean wait / FCFS/B", "max wait / FCFS/B"), cells, (None, 0, 0))
 
 
+def _paired_table(rows: list[Row], pattern: str, columns: Sequence[str]) -> str | None:
+    """Return a table of means with their 95 % intervals; None where nothing was measured."""
+    lines: list[list[Cell]] = []
+    for name, found in by_row(rows).items():
+        match = re.fullmatch(pattern, name)
+        if match and f"{columns[0]}, from" in found:
+            cells = ([found[f"{column}{end}"]["ours"] for end in ("", ", from", ", to")] for column in columns)
+            lines.append([match[1], *(f"{mean:.3f} ({low:.3f} .. {high:.3f})" for mean, low, high in cells)])
+    return aligned_table(("", *columns), lines, (None, *(0 for _ in columns))) if lines else None
+
+
+def _orders(rows: list[Row]) -> str | None:
+    """Return the best scores by order of the phases, and their ratios to the paper's order on the same seeds."""
+    scores: dict[str, dict[str, float]] = {}
+    for name, columns in by_row(rows).items():
+        seed, order = name.split(": ")
+        scores.setdefault(order, {})[seed] = columns["best score"]["ours"]
+    if len(scores.get(ORDERS[0], {})) < 2:
+        return None
+    usual = np.array(list(scores[ORDERS[0]].values()))
+    cells: list[list[Cell]] = []
+    for order, by_seed in scores.items():
+        found = np.array([by_seed[seed] for seed in scores[ORDERS[0]]])
+        ratio = Interval.of(found / usual)
+        shown = f"{ratio.mean:.3f} ({ratio.low:.3f} .. {ratio.high:.3f})"
+        cells.append([order, f"{found.mean():.3f} ± {found.std(ddof=1):.3f}", shown])
+    return aligned_table(("", "best score", "ratio to the paper's order"), cells, (None, 0, 0))
+
+
+def _surge_seeds(rows: list[Row]) -> int:
+    return len({row["row"].split(": ")[0] for row in rows if row["row"].startswith("seed ")})
+
+
 def _times() -> str:
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
@@ -227,9 +298,17 @@ def main() -> None:
         return
     for name, draw in PLOTS.items():
         if rows := read_rows(options.rows, f"dras-{name}"):
-            draw(_parts(rows))
+            draw(_parts([*rows, *read_rows(options.rows, BESIDE.get(name, ""))]))
     places = {
         **selected_tables(options.rows, SELECTIONS),
+        **{
+            place: _paired_table(read_rows(options.rows, artifact), pattern, columns)
+            for place, (artifact, pattern, columns) in COMPARED.items()
+        },
+        "orders": _orders(read_rows(options.rows, "dras-figure5")),
+        "draws": DRAWS,
+        "days": DAYS,
+        "surge_seeds": _surge_seeds(read_rows(options.rows, "dras-figure10")),
         "variants": VARIANTS,
         "last_variant": VARIANTS - 1,
         "jitter": JITTER,

@@ -19,6 +19,7 @@ from papers import pages
 from papers.dras.configuration import HELD_OUT, PAPER_METHODS
 from papers.dras.curves import ORDERS
 from papers.dras.figures import KIVIAT, SURGE_METHODS
+from papers.dras.page import COMPARED
 from papers.irmasim.figures import ENERGY, KINDS, LIGHTER, MEASURES, OVER_BEST, UNTIL
 from papers.nsa.figure6_page import AS_RUN
 from papers.nsa.figures import JOBS, Compared
@@ -119,7 +120,11 @@ SELECTED = {
         "figure9": f"{HELD_OUT}: DRAS-PPO, ready",
         "table4": f"{HELD_OUT}: DRAS-PPO",
         "figure10": "all seeds: FCFS/B, surge",
-        "figure11": "Theta: DRAS-PPO, static",
+        "figure11": "Theta: DRAS-PPO, customized",
+        "loads": "load 0.85: FCFS/B",
+        "figure10_gates": "all seeds: DRAS-PPO, dynamic, gated",
+        "rewards": "as shipped: DRAS-DQL",
+        "cori": "FCFS/B",
     },
     "irmasim": {"figure7": "100 jobs: baseline below contention", "figure8": "100 jobs: baseline below contention"},
 }
@@ -130,15 +135,17 @@ BATCHES = list(product([f"{n} jobs: {model}" for n, model in product((100, 500),
 SHARES = ("share at episode 1", "share at episode 2")
 SEEDS, SPAN = ("seed 0", "seed 1"), ("start s", "end s")
 DRAWN: dict[str, Names] = {
-    "dras-figure5": product([f"seed 0: {order}" for order in ORDERS], CURVE),
+    "dras-figure5": product(
+        [f"seed {seed}: {order}" for seed, order in product((0, 1), ORDERS)], [*CURVE, "best score"]
+    ),
     "dras-figure6": [
-        *product(["seed 0 curve: DRAS-PPO"], CURVE),
-        ("at the end: FCFS/B", "reward as trained"),
+        *product(["seed 0: DRAS-PPO"], CURVE),
     ],
     "dras-figure7": product(
         [f"{HELD_OUT}: {method}" for method in PAPER_METHODS],
         [f"{metric.removesuffix(' h')}, normalized" for metric in KIVIAT],
     ),
+    "dras-figure6-rewards": [("at the end: FCFS/B", "reward as trained")],
     "dras-figure8": product([f"{HELD_OUT}: DRAS-PPO, all sizes"], STATISTICS),
     "dras-figure9": product([f"{HELD_OUT}: DRAS-PPO, ready"], STATISTICS),
     "dras-figure10": product(
@@ -165,6 +172,14 @@ DRAWN: dict[str, Names] = {
     },
 }
 """Rows of the pictures, beside those of the tables."""
+PAIRS = {
+    "dras": [
+        ("dras-figure7-cori", "DRAS-PPO", COMPARED["cori_ratios"][2]),
+        ("dras-figure10", "pairs: DRAS-PPO / FCFS/B, surge", COMPARED["figure10_pairs"][2]),
+        ("dras-reasons", "weeks 4: DRAS-PPO", COMPARED["weeks"][2]),
+    ]
+}
+"""Rows of the tables with intervals of paired ratios: artifact, row and columns."""
 
 
 @pytest.mark.slow
@@ -177,6 +192,9 @@ def test_a_page_holds_every_section_and_picture_of_its_rows(
     for place, selection in page.SELECTIONS.items():
         row = SELECTED[paper][place]
         names[selection.artifact] = [*names.get(selection.artifact, []), *product([row], selection.columns)]
+    for artifact, row, columns in PAIRS.get(paper, ()):
+        pairs = product([row], [f"{column}{end}" for column in columns for end in ("", ", from", ", to")])
+        names[artifact] = [*names.get(artifact, []), *pairs]
     for artifact, of in names.items():
         write_rows(tmp_path, artifact, of)
     write_curve(tmp_path / "cush-sierra-seed-0", "update,score")

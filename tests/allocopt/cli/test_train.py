@@ -48,6 +48,16 @@ def test_what_was_stopped_goes_on_when_asked_to_and_only_then(run: Run, tmp_path
 
 
 @pytest.mark.slow
+def test_a_kernel_network_learns_from_a_trace_on_a_machine_of_a_size(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    jobs = generated_trace(tmp_path / "jobs.swf")
+    small = ("--option", "epochs=1", "--option", "trajectories=2")
+    answer = run("train", "rlscheduler", "--trace", jobs, "--processors", "64", "--out", tmp_path / "run", *small)
+    assert answer.code == 0
+    assert read_weights(tmp_path / "run" / "weights.safetensors")[1].settings["processors"] == "64"
+
+
+@pytest.mark.slow
 def test_an_agent_learns_from_a_trace_and_schedules_it(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     jobs = generated_trace(tmp_path / "jobs.swf")

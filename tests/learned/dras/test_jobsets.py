@@ -5,8 +5,9 @@ import pytest
 
 from allocopt.errors import UsageError
 from allocopt.traces.variants import varied_run_times
+from allocopt.traces.weekly_cycle import DAY_S
 from allocopt.traces.workload import Workload
-from learned.dras.jobsets import DAY_S, RUN_JITTER, WEEK_S, Split, SyntheticModel
+from learned.dras.jobsets import RUN_JITTER, WEEK_S, Split, SyntheticModel
 
 N = 64
 
@@ -57,8 +58,8 @@ def test_a_sampled_jobset_arrives_at_the_mean_gap_of_the_trace() -> None:
 @pytest.mark.parametrize("load", [0.3, 0.85, 1.2])
 def test_a_synthetic_week_has_the_load_asked_for(load: float) -> None:
     model = SyntheticModel.fitted(Split.of(trace()).training(), N)
-    weeks = [model.week(0, index, load) for index in range(5)]
-    for jobs, count in [*((week, 1) for week in weeks), (model.week(0, 0, load, weeks=3), 3)]:
+    weeks = [model.span(0, index, load) for index in range(5)]
+    for jobs, count in [*((week, 1) for week in weeks), (model.span(0, 0, load, days=21), 3)]:
         area = (np.minimum(jobs.run, jobs.estimate) * jobs.processors).sum()
         assert area / (WEEK_S * N) == pytest.approx(count * load, abs=0.01)
         assert (count - 1) * WEEK_S < jobs.submit.max() < count * WEEK_S
@@ -67,7 +68,7 @@ def test_a_synthetic_week_has_the_load_asked_for(load: float) -> None:
 def test_a_synthetic_week_follows_hours_run_times_and_accuracies() -> None:
     training = Split.of(trace()).training()
     model = SyntheticModel.fitted(training, N)
-    weeks = [model.week(0, index, 0.9) for index in range(10)]
+    weeks = [model.span(0, index, 0.9) for index in range(10)]
     submit, run, estimate = (
         np.concatenate([getattr(w, name) for w in weeks]) for name in ("submit", "run", "estimate")
     )
@@ -82,11 +83,11 @@ def test_a_synthetic_week_follows_hours_run_times_and_accuracies() -> None:
 
 def test_a_seed_fixes_a_week_whose_load_is_positive() -> None:
     model = SyntheticModel.fitted(Split.of(trace()).training(), N)
-    one, two, other = model.week(5, 1, 0.85), model.week(5, 1, 0.85), model.week(5, 2, 0.85)
+    one, two, other = model.span(5, 1, 0.85), model.span(5, 1, 0.85), model.span(5, 2, 0.85)
     assert one.submit.tolist() == two.submit.tolist()
     assert one.submit.tolist() != other.submit.tolist()
     with pytest.raises(UsageError, match="load"):
-        model.week(0, 0, 0.0)
+        model.span(0, 0, 0.0)
 
 
 def test_a_variant_differs_in_run_times_alone_and_keeps_within_estimates() -> None:

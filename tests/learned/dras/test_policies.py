@@ -68,7 +68,7 @@ def test_on_the_held_out_week_jobs_wait_a_fifth_less_and_none_half_as_long_again
 @pytest.mark.slow
 def test_on_twenty_synthetic_weeks_too(theta: Workload) -> None:
     model = SyntheticModel.fitted(Split.of(theta).training(), THETA_NODES)
-    weeks = [model.week(seed, 0, EVALUATION_LOAD) for seed in EVALUATION_SEEDS]
+    weeks = [model.span(seed, 0, EVALUATION_LOAD) for seed in EVALUATION_SEEDS]
     easy = ListScheduler(FirstComeFirstServed(), Backfill.EASY)
     reference = np.array([waits_h(week, easy) for week in weeks])
     found = np.array([waits_h(week, DrasPpo()) for week in weeks])
@@ -115,6 +115,17 @@ def test_new_weights_are_better_on_other_variants_of_what_was_seen_or_not_taken(
     assert changed > 0
 
 
+@pytest.mark.slow
+def test_without_a_gate_whatever_was_learned_is_taken() -> None:
+    seen, options = busy_days(0, 150, 4, NODES), DrasOptions(reward=REWARD, skips_forced=True)
+    old = fresh_weights(0)
+    adapted = partial(_adapted, old, seen, NODES, options, (0, 0), updates=1, variants=1, judging=2)
+    learned = adapted(gated=False)
+    assert any(not np.array_equal(learned[name], old[name]) for name in old)
+    # The gate lets pass the same weights or leaves the old ones.
+    assert any(all(np.array_equal(adapted()[name], one[name]) for name in old) for one in (learned, old))
+
+
 def waits(mean_h: list[float], longest_h: list[float]) -> _Waits:
     return _Waits(np.array(mean_h), np.array(longest_h), 0.0)
 
@@ -159,6 +170,9 @@ def test_a_dynamic_agent_learns_every_week_and_a_static_one_never(agent: Path, m
     second = simulate(workload, NODES, dynamic)
     assert static.operation == (0, 0)
     assert dynamic.operation[0] >= 2
+    ungated = DrasPpo(str(agent), dynamic=True, gated=False)
+    simulate(workload, NODES, ungated)
+    assert ungated.operation == (dynamic.operation[0], dynamic.operation[0])
     before = first.start < 7 * DAY_S
     np.testing.assert_array_equal(first.start[before], second.start[before])
     np.testing.assert_array_equal(simulate(workload, NODES, dynamic).start, second.start)

@@ -44,6 +44,16 @@ def test_long_real_spans_validate_beside_synthetic_weeks(trace: Path) -> None:
     assert len(phases[1][0]) == 4
 
 
+def test_jobsets_may_be_days_and_few(trace: Path) -> None:
+    training = small(trace, days=2, sampled=3)
+    ((_, sampled), (_, real), (_, synthetic)) = (
+        (share, jobsets) for jobsets, share in training.jobsets(*training.traces()[0], 0)[0]
+    )
+    assert (len(sampled), len(synthetic)) == (3, 12)
+    assert all(jobs.submit.max() < 2 * DAY_S for jobs in [*real, *synthetic])
+    assert len(real) > 4
+
+
 def assert_waits_of(found: _Waits, index: int, week: Workload, scheduler: Scheduler | ListScheduler) -> None:
     wait_h = simulate(week, NODES, scheduler).job_times.wait_s / 3600
     assert (found.mean_h[index], found.longest_h[index]) == pytest.approx((wait_h.mean(), wait_h.max()))
