@@ -1,7 +1,8 @@
 """Figure 7 of the DRAS paper on the synthetic Cori of `papers.dras.cori`: all methods on the same draws of its jobs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,7 @@ def _record(asked: Asked, piece: str) -> Record:
 
 
 def _numbers(records: Records) -> Iterator[Number]:
-    by_method: dict[str, list[Record]] = {}
+    by_method: dict[str, list[Mapping[str, Any]]] = {}
     for piece, record in records.items():
         by_method.setdefault(piece.split(": ")[1], []).append(record)
     means = {}

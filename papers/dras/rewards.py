@@ -11,11 +11,12 @@ from typing import Any
 
 from allocopt.reproduction import Records
 from allocopt.simulator.rules import Mode
+from allocopt.traces.weekly_cycle import HOUR_S
 from allocopt.training import TrainingRequest, get_training
 from learned.dras.policies import AgentScheduler, DrasDql, DrasPg, DrasPpo
 from papers.artifact import Artifact, Asked, Number, Record
 from papers.dras.configuration import HELD_OUT, THETA, jobsets_of, trace_of
-from papers.dras.figures import HOUR_S, LARGE_SHARE, placed_by, shares_of
+from papers.dras.figures import LARGE_SHARE, placed_by, shares_of
 
 AGENT_TYPES: dict[str, type[AgentScheduler]] = {"DRAS-DQL": DrasDql, "DRAS-PG": DrasPg, "DRAS-PPO": DrasPpo}
 UPDATES = {"DRAS-DQL": 600, "DRAS-PG": 600, "DRAS-PPO": 80}
