@@ -25,7 +25,6 @@ from allocopt.traces.workload import Workload
 from papers.pages import page_parser, write_page
 
 SITE = "sites/ubhpc"
-CLAIM = "To be judged."
 BLOCKS, BLOCK_NODES, GPUS = 16, 16, 8
 DAYS, LOAD, GANG_SHARE = 7, 0.9, 0.5
 """Length of a synthetic week, its load by GPUs, and the gangs' share of that."""
@@ -33,6 +32,16 @@ SMALL_GPUS, SMALL_ODDS = (1, 2, 4, 8), (0.5, 0.2, 0.15, 0.15)
 GANG_NODES = (4, 8, 16)
 SMALL_MEDIAN_H, GANG_MEDIAN_H, SPREAD, LONGEST_H = 2.0, 4.0, 1.2, 48.0
 SEEDS = range(6)
+CLAIM = "To be judged."
+ASSUMED = f"""\
+Policy `relocation` over EASY backfilling, first come, first served: every hour the first four gangs that have waited an
+hour, at most 10 s for the solver. A job is stopped or moved once at most, and starts anew then. A gang asks for several
+nodes. *Wait by size* weighs each job's wait by the share of the machine that it asks for, which is what a relocation
+minimizes. The university's week is UB-HPC's own trace on its own nodes. The GPU cluster is synthetic: {BLOCKS} blocks of
+{BLOCK_NODES} nodes with {GPUS} GPUs each, load {LOAD:g}, half of it gangs of 4, 8 or 16 whole nodes, which have to stay
+in a block, half of it jobs of 1 to 8 GPUs. Run times are log-normal, medians {GANG_MEDIAN_H:g} and {SMALL_MEDIAN_H:g}
+hours. Means over seeds {SEEDS[0]} to {SEEDS[-1]}, ratios with 95 % intervals on the same weeks. That jobs can be queued
+again at all is assumed.""".replace("\n", " ")
 RULES: dict[str, str | RelocationScheduler] = {
     "none": "fcfs+easy",
     "exact": RelocationScheduler(),
@@ -175,14 +184,7 @@ def main() -> None:
         "What it is worth that running jobs make room for gangs",
         CLAIM,
         [f"## A university's week\n\n{of_site}", f"## Weeks of a GPU cluster\n\n{of_gpus}"],
-        "Policy `relocation` over EASY backfilling, first come, first served: every hour the first four gangs that "
-        "have waited an hour, at most 10 s for the solver. A job is stopped or moved once at most, and starts anew then. A "
-        "gang asks for several nodes. *Wait by size* weighs each job's wait by the share of the machine that it asks "
-        "for, which is what a relocation minimizes. The university's week is UB-HPC's own trace on its own nodes. The "
-        f"GPU cluster is synthetic: {BLOCKS} blocks of {BLOCK_NODES} nodes with {GPUS} GPUs each, load {LOAD:g}, half "
-        "of it gangs of 4, 8 or 16 whole nodes, which have to stay in a block, half of it jobs of 1 to 8 GPUs. Run times "
-        f"are log-normal, medians {GANG_MEDIAN_H:g} and {SMALL_MEDIAN_H:g} h. Means over seeds {SEEDS[0]} to "
-        f"{SEEDS[-1]}, ratios with 95 % intervals on the same weeks. That jobs can be requeued at all is assumed.",
+        ASSUMED,
         is_quick=asked.quick,
     )
 
