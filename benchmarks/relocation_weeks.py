@@ -34,14 +34,14 @@ SMALL_MEDIAN_H, GANG_MEDIAN_H, SPREAD, LONGEST_H = 2.0, 4.0, 1.2, 48.0
 SEEDS = range(6)
 CLAIM = "To be judged."
 ASSUMED = f"""\
-Policy `relocation` over EASY backfilling, first come, first served: every hour the first four gangs that have waited an
-hour, at most 10 s for the solver. A job is stopped or moved once at most, and starts anew then. A gang asks for several
-nodes. *Wait by size* weighs each job's wait by the share of the machine that it asks for, which is what a relocation
-minimizes. The university's week is UB-HPC's own trace on its own nodes. The GPU cluster is synthetic: {BLOCKS} blocks
-of {BLOCK_NODES} nodes with {GPUS} GPUs each, load {LOAD:g}, half of it gangs of 4, 8 or 16 whole nodes, which have to stay
-in a block, half of it jobs of 1 to 8 GPUs. Run times are log-normal, medians {GANG_MEDIAN_H:g} and {SMALL_MEDIAN_H:g}
-hours. Means over seeds {SEEDS[0]} to {SEEDS[-1]}, ratios with 95 % intervals on the same weeks. That jobs can be queued
-again at all is assumed.""".replace("\n", " ")
+Policy `relocation` over EASY backfilling, first come, first served: every hour the first four gangs that have
+waited an hour, at most 10 s for the solver. A job is stopped or moved once at most, and starts anew then. A
+gang asks for several nodes. *Wait by size* weighs each job's wait by the share of the machine that it asks
+for, which is what a relocation minimizes. The university's week is UB-HPC's own trace on its own nodes. The
+GPU cluster is synthetic: {BLOCKS} blocks of {BLOCK_NODES} nodes with {GPUS} GPUs each, load {LOAD:g}, half of
+it gangs of 4, 8 or 16 whole nodes, which have to stay in a block, half of it jobs of 1 to 8 GPUs. Run times
+are log-normal, medians {GANG_MEDIAN_H:g} and {SMALL_MEDIAN_H:g} hours. Means over seeds {SEEDS[0]} to
+{SEEDS[-1]}, ratios with 95 % intervals on the same weeks. That jobs can be queued again at all is assumed.""".replace("\n", " ")
 RULES: dict[str, str | RelocationScheduler] = {
     "none": "fcfs+easy",
     "exact": RelocationScheduler(),
