@@ -25,10 +25,10 @@ from operator import gt
 
 import numpy as np
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.request import ClusterRequest
 from allocopt.problems.placement.problem import NodeTasks
-from allocopt.problems.relocation.fitting import fitted
+from allocopt.problems.relocation.fitting import new_places
 from allocopt.problems.relocation.order import ordered
 from allocopt.problems.relocation.problem import Occupancy, Places, Relocation, RelocationProblem
 from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
@@ -131,30 +131,27 @@ class RelocationModel(Formulation):
                 waiting.append(tuple(places))
             elif is_one[one.is_new[0]]:
                 running[one.running] = tuple(places)
-        if self._leaves_moves_open:
-            moving = [at for at, column in self._moves.items() if is_one[column]]
-            if not self._find_nodes(moving, running, waiting):
-                return None
+        if self._leaves_moves_open and not self._move_on(is_one, running, waiting):
+            return None
         return ordered(problem, running, waiting).relocation
 
-    def _find_nodes(self, moving: Sequence[int], running: list[Places | None], waiting: Sequence[Places]) -> bool:
-        """Give nodes to jobs that move, the largest first, or stop them; False if one finds none and must not stop."""
+    def _move_on(self, is_one: BoolArray, running: list[Places | None], waiting: Sequence[Places]) -> bool:
+        """Give nodes to jobs whose moves were left open, or stop them; False if one finds none and must not stop."""
         problem = self._problem
+        moving = [number for number, column in self._moves.items() if is_one[column]]
+        for number in moving:
+            running[number] = None
         room = Occupancy.at_first(problem)
-        for number, job in enumerate(problem.running):
-            if number in moving or running[number] is None:
+        for job, places in zip(problem.running, running, strict=True):
+            if places is None:
                 room.release(job.request, job.places)
         for gang, places in zip(problem.waiting, waiting, strict=True):
             room.enter(gang.id, gang.request, places)
-        open_nodes, groups = np.flatnonzero(~problem.emptied), problem.groups
-        for number in sorted(moving, key=lambda number: -len(problem.running[number].places)):
-            job = problem.running[number]
-            found = fitted(job.request, room, open_nodes, groups)
-            if found is None and job.stop_cost is None:
-                return False
-            running[number] = found
-            if found is not None:
-                room.enter(job.id, job.request, found)
+        found = new_places(problem, room, [problem.running[number] for number in moving])
+        if found is None:
+            return False
+        for number in moving:
+            running[number] = found.get(problem.running[number].id)
         return True
 
     def encode(self, solution: Relocation) -> IntArray | None:
