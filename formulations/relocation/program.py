@@ -63,7 +63,8 @@ class RelocationModel(Formulation):
     """The program of a relocation problem.
 
     If it ``leaves_moves_open``, it is a relaxation: jobs that move leave, but get no nodes in the program, which only
-    asks that gangs and jobs that move want no more nodes together than become free. `decode` then looks for nodes of
+    asks that gangs and jobs that move want no more nodes together than become free, in the cluster and in each leaf
+    group; ``w_{size,g}`` counts the jobs of a size that move into group g and stay within it. `decode` then looks for nodes of
     those that move, one after the other, and stops those that find none and may stop.
     """
 
@@ -283,31 +284,77 @@ class RelocationModel(Formulation):
     def _hold_all(self) -> None:
         """Let gangs and jobs that move want no more nodes than there are, beside jobs that stay.
 
-        Only where no two of their pieces fit on one node.
+        Only where no two of their pieces fit on one node. Jobs that stay within a leaf group need their nodes in one:
+        those of one size are counted by group, whoever they are.
         """
-        problem, cells = self._problem, self._cells
-        if not cells.never_share:
+        if not self._cells.never_share:
             return
-        pieces = {
-            (one.is_exclusive, *(one.per_node + least_tasks(one) * one.per_task).tolist()) for one in placeable(problem)
-        }
-        terms = [(one.x, one.weights) for one in self._placed]
+        running = self._problem.running
         moves = np.array(list(self._moves), dtype=np.int64)
-        least = np.array([problem.running[number].request.least_nodes for number in moves], dtype=np.int64)
-        terms.append((np.array(list(self._moves.values()), dtype=np.int64), least))
-        room = 0
-        for cell in np.flatnonzero(~cells.is_closed).tolist():
-            size = len(cells.nodes[cell])
+        columns = np.array(list(self._moves.values()), dtype=np.int64)
+        least = np.array([running[number].request.least_nodes for number in moves], dtype=np.int64)
+        whole = np.zeros(len(self._cells.nodes), dtype=np.int64)
+        self._hold_within(whole, [(0, columns, least)])
+        if len(self._groups):
+            is_bound = np.array([running[number].request.most_groups[0] == 1 for number in moves], dtype=np.bool_)
+            self._hold_within(self._groups[0], self._counted_by_group(columns[is_bound], least[is_bound]))
+
+    def _counted_by_group(self, moves: IntArray, least: IntArray) -> list[tuple[int, IntArray, IntArray]]:
+        """Count moving jobs of each size by leaf group; return columns and their nodes, by group."""
+        found: list[tuple[int, IntArray, IntArray]] = []
+        groups = self._groups[0]
+        names, row_of = np.unique(groups, return_inverse=True)
+        room = np.bincount(row_of, self._cells.sizes * self._is_open(), len(names)).astype(np.int64)
+        for size in np.unique(least).tolist():
+            of, weights = _split_counts(room // size)
+            w = self._new((f"w_{size}", names[of]), np.zeros(len(of)))
+            self._rows.at_most(0, (moves[least == size], 1), (w, -weights))
+            parts = (np.flatnonzero(of == at) for at in range(len(names)))
+            found += [(int(names[at]), w[part], weights[part] * size) for at, part in enumerate(parts)]
+        return found
+
+    def _hold_within(self, groups: IntArray, moved: Sequence[tuple[int, IntArray, IntArray]]) -> None:
+        """Let gangs, and jobs that move into a group, want no more of its nodes than there are; if any job moves."""
+        if not moved and groups.any():
+            return
+        is_open = self._is_open()
+        for group in np.unique(groups).tolist():
+            is_here = groups == group
+            terms = [(columns, nodes) for one, columns, nodes in moved if one == group]
+            for gang in self._placed:
+                here = is_here[gang.cells[gang.of]]
+                terms.append((gang.x[here], gang.weights[here]))
+            room, freed = self._room_of(np.flatnonzero(is_here & is_open))
+            if wanted := [term for term in (*terms, *freed) if len(term[0])]:
+                self._rows.at_most(room, *wanted)
+
+    def _pieces(self) -> set[tuple[int, ...]]:
+        """Return what the jobs that get new nodes take of a node at least, each after whether it has the node alone."""
+        requests = placeable(self._problem)
+        return {(int(one.is_exclusive), *(one.per_node + least_tasks(one) * one.per_task).tolist()) for one in requests}
+
+    def _is_open(self) -> BoolArray:
+        """Whether any job could get a node of each cell, once all have left that may."""
+        cells = self._cells
+        found = np.zeros(len(cells.nodes), dtype=np.bool_)
+        for alone, *amounts in self._pieces():
+            found |= (np.array(amounts) <= cells.free).all(axis=1) & ~(bool(alone) & cells.is_taken)
+        return found & ~cells.is_closed
+
+    def _room_of(self, cells: IntArray) -> tuple[int, list[tuple[IntArray, IntArray]]]:
+        """Return how many nodes of cells are free, and the terms of those that are once jobs have left."""
+        pieces, room, freed = self._pieces(), 0, list[tuple[IntArray, IntArray]]()
+        for cell in cells.tolist():
+            size = len(self._cells.nodes[cell])
             for job, taken in self._taken(cell):
-                left = (cells.free[cell] - taken).tolist()
-                is_alone = problem.running[job].request.is_exclusive
+                left = (self._cells.free[cell] - taken).tolist()
+                is_alone = self._problem.running[job].request.is_exclusive
                 if is_alone or all(alone or any(map(gt, amounts, left)) for alone, *amounts in pieces):
                     # Nobody fits there before the job has left.
-                    terms.append((self._leaving(job), np.array(-size)))
+                    freed.append((self._leaving(job), np.array(-size)))
                     size = 0
             room += size
-        if wanted := [term for term in terms if len(term[0])]:
-            self._rows.at_most(room, *wanted)
+        return room, freed
 
     def _share_cells(self) -> None:
         """Give no cell away more often than it has nodes, and not while somebody stays there."""
