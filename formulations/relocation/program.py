@@ -64,8 +64,8 @@ class RelocationModel(Formulation):
 
     If it ``leaves_moves_open``, it is a relaxation: jobs that move leave, but get no nodes in the program, which only
     asks that gangs and jobs that move want no more nodes together than become free, in the cluster and in each leaf
-    group; ``w_{size,g}`` counts the jobs of a size that move into group g and stay within it. `decode` then looks for nodes of
-    those that move, one after the other, and stops those that find none and may stop.
+    group; ``w_{size,g}`` counts the jobs of a size that move into group g and stay within it. `decode` then looks for
+    nodes of those that move, one after the other, and stops those that find none and may stop.
     """
 
     def __init__(self, problem: RelocationProblem, leaves_moves_open: bool = False) -> None:

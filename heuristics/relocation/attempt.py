@@ -48,8 +48,9 @@ class Attempt:
         self.started[gang.id] = places
 
     def victims(self) -> list[PlacedJob]:
-        """Return the jobs that run and may leave, the cheapest first, those of equal cost in the problem's order."""
-        return sorted((job for job in self.staying.values() if job.may_leave), key=leaving_cost)
+        """Return the jobs that run and may leave, the cheapest first, of equal ones the last of the problem first."""
+        jobs = (job for job in reversed(self.problem.running) if job.may_leave and job.id in self.staying)
+        return sorted(jobs, key=leaving_cost)
 
     def leave_until_it_fits(
         self, request: ClusterRequest, victims: Sequence[PlacedJob], among: IntArray | None = None

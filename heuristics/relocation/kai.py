@@ -25,8 +25,9 @@ class KaiReclaim(VictimRule):
     all tasks so far fit now, these are the victims, and else they go on and the next candidate is tried. Victims that
     still fit where they were go on (KAI Scheduler, ``docs/developer/action-framework.md`` and
     ``pkg/scheduler/actions/common/solvers``, commit 72de64fc; 16 is the default of the flag
-    ``max-consolidation-preemptees``). The cost of leaving stands for the priority, and the order of the problem for
-    the age. Segments are served one after the other, as its subgroups are; quotas of queues are left out.
+    ``max-consolidation-preemptees``). The cost of leaving stands for the priority, and a job further back in the
+    problem counts as younger. Segments are served one after the other, as its subgroups are; quotas of queues are left
+    out.
     """
 
     name: ClassVar[str] = "kai-reclaim"

@@ -53,8 +53,8 @@ class CheapestFirst(VictimRule):
     This is Kueue's preemption within a cluster queue: candidates from the lowest priority on, of equal ones the last
     admitted first, until the workload fits; then back in reverse (kueue.sigs.k8s.io, "Preemption", sections
     "Candidates" and "Targets"). Cohorts are left out. Problems have no priorities and no ages: the cost of leaving
-    stands for the priority, and the order of the jobs in the problem for the age. Kubernetes stops the same jobs for a
-    pod group: it takes all candidates out and puts them back from the highest priority on, on the whole cluster
+    stands for the priority, and a job further back in the problem counts as younger. Kubernetes stops the same jobs for
+    a pod group: it takes all candidates out and puts them back from the highest priority on, on the whole cluster
     (``pkg/scheduler/framework/preemption/podgrouppreemption.go``).
     """
 

@@ -18,7 +18,7 @@ class SlurmPreempt(VictimRule):
     (slurm.schedmd.com/preempt.html, "Preemption Design and Operation"). The default ``reorder_count=1`` does so twice
     (``_run_now`` in ``src/plugins/select/cons_tres/job_test.c``, commit 284c3b95). Nobody is given back, but who is on
     none of the chosen nodes goes on. The order is that of QOS or partition priority, then of size: here the cost of
-    leaving stands for it, and ties keep the order of the problem, which stands for ``youngest_first``. Where the gang
+    leaving stands for it, and of equal jobs the last of the problem comes first, as the youngest. Where the gang
     gets nodes is this project's `fitted` and not Slurm's best fit.
     """
 

@@ -124,7 +124,7 @@ def test_kai_never_looks_back_and_finds_nothing_where_its_first_rack_does_not_do
     ]
     problem = problem_of(3, 6, running, [WaitingGang("g", request(6, 2, within=True))])
     assert answer("kai-reclaim", problem) is None
-    assert stopped("cheapest-first", problem) == ["dear3", "dear4"]
+    assert stopped("cheapest-first", problem) == ["dear4", "dear5"]
 
 
 def test_kai_moves_before_it_stops() -> None:
