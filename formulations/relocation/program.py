@@ -25,10 +25,10 @@ from operator import gt
 
 import numpy as np
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.request import ClusterRequest
 from allocopt.problems.placement.problem import NodeTasks
-from allocopt.problems.relocation.fitting import fitted
+from allocopt.problems.relocation.fitting import new_places
 from allocopt.problems.relocation.order import ordered
 from allocopt.problems.relocation.problem import Occupancy, Places, Relocation, RelocationProblem
 from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
@@ -63,8 +63,9 @@ class RelocationModel(Formulation):
     """The program of a relocation problem.
 
     If it ``leaves_moves_open``, it is a relaxation: jobs that move leave, but get no nodes in the program, which only
-    asks that gangs and jobs that move want no more nodes together than become free. `decode` then looks for nodes of
-    those that move, one after the other, and stops those that find none and may stop.
+    asks that gangs and jobs that move want no more nodes together than become free, in the cluster and in each leaf
+    group; ``w_{size,g}`` counts the jobs of a size that move into group g and stay within it. `decode` then looks for
+    nodes of those that move, one after the other, and stops those that find none and may stop.
     """
 
     def __init__(self, problem: RelocationProblem, leaves_moves_open: bool = False) -> None:
@@ -131,30 +132,27 @@ class RelocationModel(Formulation):
                 waiting.append(tuple(places))
             elif is_one[one.is_new[0]]:
                 running[one.running] = tuple(places)
-        if self._leaves_moves_open:
-            moving = [at for at, column in self._moves.items() if is_one[column]]
-            if not self._find_nodes(moving, running, waiting):
-                return None
+        if self._leaves_moves_open and not self._move_on(is_one, running, waiting):
+            return None
         return ordered(problem, running, waiting).relocation
 
-    def _find_nodes(self, moving: Sequence[int], running: list[Places | None], waiting: Sequence[Places]) -> bool:
-        """Give nodes to jobs that move, the largest first, or stop them; False if one finds none and must not stop."""
+    def _move_on(self, is_one: BoolArray, running: list[Places | None], waiting: Sequence[Places]) -> bool:
+        """Give nodes to jobs whose moves were left open, or stop them; False if one finds none and must not stop."""
         problem = self._problem
+        moving = [number for number, column in self._moves.items() if is_one[column]]
+        for number in moving:
+            running[number] = None
         room = Occupancy.at_first(problem)
-        for number, job in enumerate(problem.running):
-            if number in moving or running[number] is None:
+        for job, places in zip(problem.running, running, strict=True):
+            if places is None:
                 room.release(job.request, job.places)
         for gang, places in zip(problem.waiting, waiting, strict=True):
             room.enter(gang.id, gang.request, places)
-        open_nodes, groups = np.flatnonzero(~problem.emptied), problem.groups
-        for number in sorted(moving, key=lambda number: -len(problem.running[number].places)):
-            job = problem.running[number]
-            found = fitted(job.request, room, open_nodes, groups)
-            if found is None and job.stop_cost is None:
-                return False
-            running[number] = found
-            if found is not None:
-                room.enter(job.id, job.request, found)
+        found = new_places(problem, room, [problem.running[number] for number in moving])
+        if found is None:
+            return False
+        for number in moving:
+            running[number] = found.get(problem.running[number].id)
         return True
 
     def encode(self, solution: Relocation) -> IntArray | None:
@@ -286,31 +284,77 @@ class RelocationModel(Formulation):
     def _hold_all(self) -> None:
         """Let gangs and jobs that move want no more nodes than there are, beside jobs that stay.
 
-        Only where no two of their pieces fit on one node.
+        Only where no two of their pieces fit on one node. Jobs that stay within a leaf group need their nodes in one:
+        those of one size are counted by group, whoever they are.
         """
-        problem, cells = self._problem, self._cells
-        if not cells.never_share:
+        if not self._cells.never_share:
             return
-        pieces = {
-            (one.is_exclusive, *(one.per_node + least_tasks(one) * one.per_task).tolist()) for one in placeable(problem)
-        }
-        terms = [(one.x, one.weights) for one in self._placed]
+        running = self._problem.running
         moves = np.array(list(self._moves), dtype=np.int64)
-        least = np.array([problem.running[number].request.least_nodes for number in moves], dtype=np.int64)
-        terms.append((np.array(list(self._moves.values()), dtype=np.int64), least))
-        room = 0
-        for cell in np.flatnonzero(~cells.is_closed).tolist():
-            size = len(cells.nodes[cell])
+        columns = np.array(list(self._moves.values()), dtype=np.int64)
+        least = np.array([running[number].request.least_nodes for number in moves], dtype=np.int64)
+        whole = np.zeros(len(self._cells.nodes), dtype=np.int64)
+        self._hold_within(whole, [(0, columns, least)])
+        if len(self._groups):
+            is_bound = np.array([running[number].request.most_groups[0] == 1 for number in moves], dtype=np.bool_)
+            self._hold_within(self._groups[0], self._counted_by_group(columns[is_bound], least[is_bound]))
+
+    def _counted_by_group(self, moves: IntArray, least: IntArray) -> list[tuple[int, IntArray, IntArray]]:
+        """Count moving jobs of each size by leaf group; return columns and their nodes, by group."""
+        found: list[tuple[int, IntArray, IntArray]] = []
+        groups = self._groups[0]
+        names, row_of = np.unique(groups, return_inverse=True)
+        room = np.bincount(row_of, self._cells.sizes * self._is_open(), len(names)).astype(np.int64)
+        for size in np.unique(least).tolist():
+            of, weights = _split_counts(room // size)
+            w = self._new((f"w_{size}", names[of]), np.zeros(len(of)))
+            self._rows.at_most(0, (moves[least == size], 1), (w, -weights))
+            parts = (np.flatnonzero(of == at) for at in range(len(names)))
+            found += [(int(names[at]), w[part], weights[part] * size) for at, part in enumerate(parts)]
+        return found
+
+    def _hold_within(self, groups: IntArray, moved: Sequence[tuple[int, IntArray, IntArray]]) -> None:
+        """Let gangs, and jobs that move into a group, want no more of its nodes than there are; if any job moves."""
+        if not moved and groups.any():
+            return
+        is_open = self._is_open()
+        for group in np.unique(groups).tolist():
+            is_here = groups == group
+            terms = [(columns, nodes) for one, columns, nodes in moved if one == group]
+            for gang in self._placed:
+                here = is_here[gang.cells[gang.of]]
+                terms.append((gang.x[here], gang.weights[here]))
+            room, freed = self._room_of(np.flatnonzero(is_here & is_open))
+            if wanted := [term for term in (*terms, *freed) if len(term[0])]:
+                self._rows.at_most(room, *wanted)
+
+    def _pieces(self) -> set[tuple[int, ...]]:
+        """Return what the jobs that get new nodes take of a node at least, each after whether it has the node alone."""
+        requests = placeable(self._problem)
+        return {(int(one.is_exclusive), *(one.per_node + least_tasks(one) * one.per_task).tolist()) for one in requests}
+
+    def _is_open(self) -> BoolArray:
+        """Whether any job could get a node of each cell, once all have left that may."""
+        cells = self._cells
+        found = np.zeros(len(cells.nodes), dtype=np.bool_)
+        for alone, *amounts in self._pieces():
+            found |= (np.array(amounts) <= cells.free).all(axis=1) & ~(bool(alone) & cells.is_taken)
+        return found & ~cells.is_closed
+
+    def _room_of(self, cells: IntArray) -> tuple[int, list[tuple[IntArray, IntArray]]]:
+        """Return how many nodes of cells are free, and the terms of those that are once jobs have left."""
+        pieces, room, freed = self._pieces(), 0, list[tuple[IntArray, IntArray]]()
+        for cell in cells.tolist():
+            size = len(self._cells.nodes[cell])
             for job, taken in self._taken(cell):
-                left = (cells.free[cell] - taken).tolist()
-                is_alone = problem.running[job].request.is_exclusive
+                left = (self._cells.free[cell] - taken).tolist()
+                is_alone = self._problem.running[job].request.is_exclusive
                 if is_alone or all(alone or any(map(gt, amounts, left)) for alone, *amounts in pieces):
                     # Nobody fits there before the job has left.
-                    terms.append((self._leaving(job), np.array(-size)))
+                    freed.append((self._leaving(job), np.array(-size)))
                     size = 0
             room += size
-        if wanted := [term for term in terms if len(term[0])]:
-            self._rows.at_most(room, *wanted)
+        return room, freed
 
     def _share_cells(self) -> None:
         """Give no cell away more often than it has nodes, and not while somebody stays there."""

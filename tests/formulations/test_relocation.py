@@ -77,6 +77,16 @@ def test_who_leaves_first_and_finds_nodes_later_is_within_the_bounds_of_looking_
     assert met > answered / 2
 
 
+def test_who_moves_within_a_rack_is_proved_to_stop_where_no_rack_has_room_although_the_cluster_has() -> None:
+    # Three nodes are idle, one in each other rack; "pair" needs two in one, and all else must stay.
+    running = [PlacedJob("pair", request(9, 2, within=True), on(0, 1), 5.0, 1.0)]
+    running += [PlacedJob(f"fixed{node}", request(9, 1), on(node)) for node in (2, 4, 5, 7, 8)]
+    problem = problem_of(3, 9, running, [WaitingGang("g", request(9, 2, within=True))])
+    result = get_solver("leave-first", None, "relocation").solve(problem, Budget(10.0), 0)
+    assert (result.status, result.objective) == (Status.OPTIMAL, 5.0)
+    assert best_relocation(problem) == 5.0
+
+
 @pytest.mark.parametrize("solver", ["highs", "cp-sat", "scip", "leave-first"])
 def test_nothing_to_do_is_proved_to_cost_nothing(solver: str) -> None:
     problem = problem_of(2, 4, [PlacedJob("a", request(4, 1), on(0), 1.0)], [], emptied=[3])

@@ -8,7 +8,7 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.request import ClusterRequest
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.placement.problem import NodeTasks, check_places
-from allocopt.problems.relocation.problem import Occupancy, Places
+from allocopt.problems.relocation.problem import Occupancy, PlacedJob, Places, RelocationProblem
 
 
 def fitted(request: ClusterRequest, room: Occupancy, nodes: IntArray, groups: IntArray) -> Places | None:
@@ -37,6 +37,24 @@ def fitted(request: ClusterRequest, room: Occupancy, nodes: IntArray, groups: In
     return None
 
 
+def new_places(problem: RelocationProblem, room: Occupancy, moving: Sequence[PlacedJob]) -> dict[str, Places] | None:
+    """Return nodes, by id, for jobs that have left theirs; the largest choose first.
+
+    A job that finds none and may be stopped is left out. None if one finds none and must not be stopped.
+    """
+    room = room.copy()
+    open_nodes, groups = np.flatnonzero(~problem.emptied), problem.groups
+    found: dict[str, Places] = {}
+    for job in sorted(moving, key=lambda job: -len(job.places)):
+        places = fitted(job.request, room, open_nodes, groups)
+        if places is not None:
+            room.enter(job.id, job.request, places)
+            found[job.id] = places
+        elif job.stop_cost is None:
+            return None
+    return found
+
+
 def _domains(request: ClusterRequest, nodes: IntArray, groups: IntArray) -> list[IntArray]:
     """Return the places in a list of nodes of each set and group in which a job may stay, the smallest first."""
     found: list[IntArray] = []
@@ -53,6 +71,10 @@ def _domains(request: ClusterRequest, nodes: IntArray, groups: IntArray) -> list
 
 def _within(request: ClusterRequest, tasks: IntArray, nodes: IntArray, groups: IntArray) -> Places | None:
     """Return nodes for a job, of candidates and the number of tasks that each has room for; None if they do not do."""
+    for level, limit in enumerate(request.most_groups):
+        if limit > 1:
+            kept = _roomiest(groups[level, nodes], tasks, limit)
+            tasks, nodes = tasks[kept], nodes[kept]
     levels = [level for level, segment in enumerate(request.segments) if segment]
     if levels:
         order = _by_segments(groups[levels[0], nodes], request.segments[levels[0]])
@@ -80,6 +102,13 @@ def serve(request: ClusterRequest, places: Sequence[NodeTasks], groups: IntArray
     except InvalidSolutionError:
         return False
     return True
+
+
+def _roomiest(group: IntArray, tasks: IntArray, limit: int) -> IntArray:
+    """Return the places of nodes in so many groups, those that have room for the most tasks."""
+    names, row_of = np.unique(group, return_inverse=True)
+    room = np.bincount(row_of, tasks, len(names))
+    return np.flatnonzero(np.isin(row_of, np.argsort(-room, kind="stable")[:limit]))
 
 
 def _by_segments(group: IntArray, segment: int) -> IntArray:

@@ -15,6 +15,7 @@ from allocopt.problems.relocation.problem import PlacedJob, RelocationProblem, W
 
 DEFAULT_TREE = FatTreeOptions()
 SIZES = {1: 0.3, 2: 0.25, 3: 0.1, 4: 0.15, 6: 0.05, 8: 0.1, 16: 0.05}  # nodes of running jobs, and their shares
+LARGE = {32: 0.6, 64: 0.4}  # nodes of large running jobs, and their shares
 GPUS_PER_NODE, CORES_PER_NODE = 8, 64
 PARTS = {1: 0.4, 2: 0.3, 4: 0.3}  # GPUs of running jobs on one node, and their shares
 
@@ -28,6 +29,7 @@ def synthetic_relocation(
     movable: Annotated[float, typer.Option(min=0, max=1, help="Share of the other jobs that may move.")] = 0.0,
     compact: Annotated[bool, typer.Option("--compact", help="Jobs that fit a leaf move within one.")] = False,
     shared: Annotated[float, typer.Option(min=0, max=1, help="Share of the nodes whose GPUs jobs share.")] = 0.0,
+    large: Annotated[float, typer.Option(min=0, max=1, help="Share of the jobs that have 32 or 64 nodes.")] = 0.0,
     gangs: Annotated[int, typer.Option(min=0, max=1000, help="Number of waiting gangs.")] = 1,
     size: Annotated[int, typer.Option(min=1, max=100_000, help="Nodes of a gang, or of each of its segments.")] = 10,
     segments: Annotated[int, typer.Option(min=1, max=1000, help="Segments of a gang, each within a leaf.")] = 1,
@@ -84,7 +86,8 @@ def synthetic_relocation(
             add(asks(1, gpus), [NodeTasks(node, 1)], gpus / GPUS_PER_NODE)
             left -= gpus
     while is_free.mean() > (1 - load) * (1 - shared) and is_free.any():
-        count = int(rng.choice(list(SIZES), p=list(SIZES.values())))
+        sizes = LARGE if large and rng.random() < large else SIZES
+        count = int(rng.choice(list(sizes), p=list(sizes.values())))
         chosen = _side_by_side(rng, is_free, count)
         is_free[chosen] = False
         limits = one_leaf if compact and len(chosen) <= tree.nodes_per_leaf else ()

@@ -10,6 +10,7 @@ is *parked*, it leaves first and comes back when its new nodes are free.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, NamedTuple
@@ -303,6 +304,12 @@ class Occupancy:
         np.subtract.at(found.free, nodes, problem.taken)
         found.users += np.bincount(nodes, minlength=problem.size)
         found.alone[nodes[problem.is_exclusive[jobs]]] = True
+        return found
+
+    def copy(self) -> "Occupancy":
+        """Return the same occupancy, to be changed on its own."""
+        found = copy(self)
+        found.free, found.users, found.alone = self.free.copy(), self.users.copy(), self.alone.copy()
         return found
 
     def fits(self, request: ClusterRequest, places: Places) -> bool:

@@ -1,0 +1,198 @@
+"""A relocation in the making: who has left, what is free, and what every rule does with both."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.request import ClusterRequest
+from allocopt.problems.kind import get_kind
+from allocopt.problems.relocation.fitting import fitted, new_places
+from allocopt.problems.relocation.order import ordered
+from allocopt.problems.relocation.problem import Occupancy, PlacedJob, Places, RelocationProblem, WaitingGang
+from allocopt.relocation import RelocationSolver
+from allocopt.solving import Capabilities, Run, StopReason
+from allocopt.solving.budget import Budget
+
+
+class Attempt:
+    """A relocation in the making: who has left, and what is free."""
+
+    def __init__(self, problem: RelocationProblem) -> None:
+        self.problem = problem
+        self.groups = problem.groups
+        self.open_nodes = np.flatnonzero(~problem.emptied)
+        self.room = Occupancy.at_first(problem)
+        self.staying = {job.id: job for job in problem.running}
+        self.started: dict[str, Places] = {}
+
+    def leave(self, job: PlacedJob) -> None:
+        """Take a job off its nodes."""
+        self.room.release(job.request, job.places)
+        del self.staying[job.id]
+
+    def restore(self, job: PlacedJob) -> None:
+        """Let a job that has left go on where it was."""
+        self.room.enter(job.id, job.request, job.places)
+        self.staying[job.id] = job
+
+    def places(self, request: ClusterRequest, among: IntArray | None = None) -> Places | None:
+        """Return nodes for a job, among some or all that need not be emptied, or None."""
+        return fitted(request, self.room, self.open_nodes if among is None else among, self.groups)
+
+    def start(self, gang: WaitingGang, places: Places) -> None:
+        """Give nodes to a gang."""
+        self.room.enter(gang.id, gang.request, places)
+        self.started[gang.id] = places
+
+    def victims(self) -> list[PlacedJob]:
+        """Return the jobs that run and may leave, the cheapest first, of equal ones the last of the problem first."""
+        jobs = (job for job in reversed(self.problem.running) if job.may_leave and job.id in self.staying)
+        return sorted(jobs, key=leaving_cost)
+
+    def leave_until_it_fits(
+        self, request: ClusterRequest, victims: Sequence[PlacedJob], among: IntArray | None = None
+    ) -> tuple[Places, int] | None:
+        """Let the first of some jobs leave until another one fits; return its nodes, and how many have left.
+
+        None, and nothing is done, if it does not fit when all have left.
+        """
+        places = self.places(request, among)
+        if places is not None:
+            return places, 0
+        for job in victims:
+            self.leave(job)
+        here = most = len(victims)
+        if self.places(request, among) is None:
+            self._bring_to(victims, here, 0)
+            return None
+        # Who fits beside some jobs fits beside fewer: how many have to leave is found by bisection.
+        least = 1
+        while least < most:
+            middle = (least + most) // 2
+            self._bring_to(victims, here, middle)
+            here = middle
+            least, most = (least, middle) if self.places(request, among) is not None else (middle + 1, most)
+        self._bring_to(victims, here, least)
+        places = self.places(request, among)
+        if places is None:
+            self._bring_to(victims, least, 0)
+            return None
+        return places, least
+
+    def _bring_to(self, victims: Sequence[PlacedJob], here: int, there: int) -> None:
+        """Let so many of some jobs have left, of which ``here`` have."""
+        for job in victims[here:there]:
+            self.leave(job)
+        for job in victims[there:here]:
+            self.restore(job)
+
+    def relocated(self) -> tuple[list[Places | None], list[Places]] | None:
+        """Return the places of all jobs once those that have left are moved where they can be, or None.
+
+        None means that a job has left which must not be stopped, and finds no new nodes.
+        """
+        left = (job for job in self.problem.running if job.id not in self.staying)
+        moving = [job for job in left if job.stop_cost is None or move_cost(job) < job.stop_cost]
+        moved = new_places(self.problem, self.room, moving)
+        if moved is None:
+            return None
+        at = [job.places if job.id in self.staying else moved.get(job.id) for job in self.problem.running]
+        return at, [self.started.get(gang.id, ()) for gang in self.problem.waiting]
+
+
+class VictimRule(RelocationSolver):
+    """Serve the gangs in their order by a rule that chooses whom to stop for one of them.
+
+    Jobs whose nodes have to be emptied leave first. At the end, a job that has left is moved if that is possible and
+    cheaper, and stopped otherwise.
+    """
+
+    capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset(), "any")
+
+    @abstractmethod
+    def make_room(self, attempt: Attempt, gang: WaitingGang, run: Run) -> Places | None:
+        """Let jobs leave and return the gang's nodes; None, with nobody gone more than before, if nothing helps."""
+
+    def search(self, problem: RelocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        trivial = get_kind(self.kind).trivial(problem)
+        if trivial is not None:
+            run.offer(trivial)
+        attempt = Attempt(problem)
+        for job in (problem.running[number] for number in sorted(problem.leaving)):
+            if not job.may_leave:
+                return StopReason.COMPLETED
+            attempt.leave(job)
+        for gang in problem.waiting:
+            if run.clock.expired():
+                return StopReason.TIME_LIMIT
+            if not self._serve(attempt, gang, run) and gang.wait_cost is None:
+                return StopReason.COMPLETED
+        found = attempt.relocated()
+        if found is not None:
+            run.offer(ordered(problem, *found).relocation)
+        return StopReason.COMPLETED
+
+    def _serve(self, attempt: Attempt, gang: WaitingGang, run: Run) -> bool:
+        """Start a gang if that is possible, and worth what the jobs cost that leave for it."""
+        before = dict(attempt.staying)
+        places = self.make_room(attempt, gang, run)
+        if places is None:
+            return False
+        left = [job for job in before.values() if job.id not in attempt.staying]
+        if gang.wait_cost is not None and sum(map(leaving_cost, left)) > gang.wait_cost:
+            for job in left:
+                attempt.restore(job)
+            return False
+        attempt.start(gang, places)
+        return True
+
+
+def move_cost(job: PlacedJob) -> float:
+    """Return the cost of moving a job off all its nodes; infinity if it must not be moved."""
+    return float("inf") if job.move_cost is None else job.move_cost + job.node_cost * len(job.places)
+
+
+def leaving_cost(job: PlacedJob) -> float:
+    """Return the lower cost of stopping a job and of moving it off all its nodes; infinity if it may do neither."""
+    return min(float("inf") if job.stop_cost is None else job.stop_cost, move_cost(job))
+
+
+def are_apart(one: Places, other: Places) -> bool:
+    """Whether two jobs have no node in common."""
+    return {node for node, _ in one}.isdisjoint(node for node, _ in other)
+
+
+def parts(request: ClusterRequest) -> Iterator[tuple[ClusterRequest, int]]:
+    """Yield what a gang asks for in one group each, and the level of the group: its segments, or itself."""
+    levels = [level for level, segment in enumerate(request.segments) if segment]
+    whole = request.least_nodes == request.most_nodes == request.tasks
+    if not levels or request.level >= 0 or not whole:
+        yield request, request.level
+        return
+    segment = request.segments[levels[0]]
+    one = request._replace(tasks=segment, least_nodes=segment, most_nodes=segment, most_tasks=1, segments=())
+    for _ in range(request.tasks // segment):
+        yield one, levels[0]
+
+
+def group_of_nodes(attempt: Attempt, level: int) -> IntArray:
+    """Return the group of every node at a level; 0 for all if it is -1."""
+    return attempt.groups[level] if level >= 0 else np.zeros(attempt.problem.size, dtype=np.int64)
+
+
+def by_group(nodes: IntArray, group: IntArray) -> list[IntArray]:
+    """Return nodes, split by their groups."""
+    ranked = nodes[np.argsort(group[nodes], kind="stable")]
+    return np.split(ranked, np.flatnonzero(np.diff(group[ranked])) + 1) if len(ranked) else []
+
+
+def victims_by_group(victims: Sequence[PlacedJob], group: IntArray) -> dict[int, list[PlacedJob]]:
+    """Return the jobs that have a node in each group, in their order."""
+    found: dict[int, list[PlacedJob]] = {}
+    for job in victims:
+        for one in set(group[[node for node, _ in job.places]].tolist()):
+            found.setdefault(one, []).append(job)
+    return found

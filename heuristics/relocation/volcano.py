@@ -1,0 +1,128 @@
+"""Solvers ``volcano-gangpreempt`` and ``volcano-preempt``: the two preempting actions of Volcano within a queue."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from allocopt.arrays import BoolArray, IntArray
+from allocopt.cluster.request import ClusterRequest
+from allocopt.problems.relocation.fitting import serve
+from allocopt.problems.relocation.problem import PlacedJob, Places, WaitingGang, sorted_places
+from allocopt.solving import Run
+from heuristics.relocation.attempt import (
+    Attempt,
+    VictimRule,
+    by_group,
+    group_of_nodes,
+    leaving_cost,
+    victims_by_group,
+)
+
+
+class VolcanoGangPreempt(VictimRule):
+    """Go through the groups that could hold the gang, and in the first one that does stop the cheapest jobs.
+
+    In a domain, jobs are taken one after the other, from the lowest priority on and of equal ones first those with
+    more of theirs in the domain, until their nodes and the idle ones do for the gang and its tasks find nodes. All of
+    them are evicted; none is given back. The first domain that does ends the search (Volcano,
+    ``pkg/scheduler/actions/gangpreempt/gangpreempt.go`` and ``pkg/scheduler/actions/utils/bundle.go``, commit
+    ed72c7c8). The domain of a gang that is not bound to one group is the cluster. The cost of leaving stands for the
+    priority. Jobs have no tasks beyond their minimum, so that there are no "safe" bundles. Volcano looks at eight
+    domains unless ``maxDomains`` is set; here it is as many as there are, in the order of their numbers.
+    """
+
+    name: ClassVar[str] = "volcano-gangpreempt"
+
+    def make_room(self, attempt: Attempt, gang: WaitingGang, run: Run) -> Places | None:
+        idle = attempt.places(gang.request)
+        if idle is not None:
+            return idle
+        group = group_of_nodes(attempt, gang.request.level)
+        in_group = victims_by_group(attempt.victims(), group)
+        for nodes in by_group(attempt.open_nodes, group):
+            if run.clock.expired():
+                return None
+            here = int(group[nodes[0]])
+            bundles = _bundles(in_group.get(here, ()), group == here)
+            found = attempt.leave_until_it_fits(gang.request, bundles, nodes)
+            if found is not None:
+                return found[0]
+        return None
+
+
+class VolcanoPreempt(VictimRule):
+    """Place the tasks of the gang one after the other, each on the emptiest node where stopping jobs makes room.
+
+    On a node the cheapest jobs are stopped until the task fits; the first node that does is taken, whatever its
+    victims cost (Volcano, ``docs/design/preempt-action.md`` and ``normalPreempt`` of
+    ``pkg/scheduler/actions/preempt/preempt.go``, commit ed72c7c8). Nodes with the most free come first, as the default
+    weights of the plugin nodeorder would have it. Gangs bound to groups wait on: the action skips jobs with a
+    ``networkTopology``. The cost of leaving stands for the priority; a victim stops as a whole.
+    """
+
+    name: ClassVar[str] = "volcano-preempt"
+
+    def make_room(self, attempt: Attempt, gang: WaitingGang, run: Run) -> Places | None:
+        request = gang.request
+        idle = attempt.places(request)
+        if idle is not None:
+            return idle
+        if any(request.most_groups) or any(request.segments):
+            return None
+        task = request._replace(tasks=1, least_nodes=1, most_nodes=1, most_tasks=1)
+        tasks: Counter[int] = Counter()
+        left: list[PlacedJob] = []
+        found: Places | None = None
+        for _ in range(request.tasks):
+            node = self._place(attempt, task, request, tasks, left)
+            if node is None:
+                break
+            tasks[node] += 1
+            attempt.room.enter(gang.id, task, sorted_places([(node, 1)]))
+        else:
+            found = sorted_places(list(tasks.items()))
+        for node, count in tasks.items():
+            for _ in range(count):
+                attempt.room.release(task, sorted_places([(node, 1)]))
+        if found is None or not serve(request, found, attempt.groups) or not attempt.room.fits(request, found):
+            for job in left:
+                attempt.restore(job)
+            return None
+        return found
+
+    def _place(
+        self,
+        attempt: Attempt,
+        task: ClusterRequest,
+        request: ClusterRequest,
+        tasks: Counter[int],
+        left: list[PlacedJob],
+    ) -> int | None:
+        """Return the node of the next task, once jobs there have left."""
+        is_full = request.most_nodes == request.tasks
+        on_node = victims_by_group(attempt.victims(), np.arange(attempt.problem.size))
+        for node in _emptiest_first(attempt).tolist():
+            if tasks[node] >= (1 if is_full else request.most_tasks):
+                continue
+            victims = on_node.get(node, [])
+            found = attempt.leave_until_it_fits(task, victims, np.array([node]))
+            if found is not None:
+                left += victims[: found[1]]
+                return int(node)
+        return None
+
+
+def _emptiest_first(attempt: Attempt) -> IntArray:
+    """Return the open nodes, those with the greatest free share of what they have first."""
+    nodes = attempt.open_nodes
+    capacity = np.maximum(attempt.problem.capacity[nodes], 1)
+    ranked: IntArray = nodes[np.argsort(-(attempt.room.free[nodes] / capacity).mean(axis=1), kind="stable")]
+    return ranked
+
+
+def _bundles(jobs: Sequence[PlacedJob], is_inside: BoolArray) -> list[PlacedJob]:
+    """Return the jobs of a domain, the cheapest first, of equal ones those with more of their nodes inside."""
+    share = {job.id: float(np.mean(is_inside[[node for node, _ in job.places]])) for job in jobs}
+    return sorted(jobs, key=lambda job: (leaving_cost(job), -share[job.id]))
