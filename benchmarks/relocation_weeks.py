@@ -41,7 +41,8 @@ for, which is what a relocation minimizes. The university's week is UB-HPC's own
 GPU cluster is synthetic: {BLOCKS} blocks of {BLOCK_NODES} nodes with {GPUS} GPUs each, load {LOAD:g}, half of
 it gangs of 4, 8 or 16 whole nodes, which have to stay in a block, half of it jobs of 1 to 8 GPUs. Run times
 are log-normal, medians {GANG_MEDIAN_H:g} and {SMALL_MEDIAN_H:g} hours. Means over seeds {SEEDS[0]} to
-{SEEDS[-1]}, ratios with 95 % intervals on the same weeks. That jobs can be queued again at all is assumed.""".replace("\n", " ")
+{SEEDS[-1]}, ratios with 95 % intervals on the same weeks. That jobs can be queued again at all is assumed.
+"""
 RULES: dict[str, str | RelocationScheduler] = {
     "none": "fcfs+easy",
     "exact": RelocationScheduler(),
@@ -184,7 +185,7 @@ def main() -> None:
         "What it is worth that running jobs make room for gangs",
         CLAIM,
         [f"## A university's week\n\n{of_site}", f"## Weeks of a GPU cluster\n\n{of_gpus}"],
-        ASSUMED,
+        ASSUMED.replace("\n", " ").strip(),
         is_quick=asked.quick,
     )
 
