@@ -10,18 +10,18 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.cluster import CORES, THOUSANDTHS, Cluster
-from allocopt.cluster.hostlist import HostlistError, expand_hostlist
 from allocopt.cluster.request import ClusterRequest
 from allocopt.cluster.slurm_jobs import Queue, RunningJob
 from allocopt.cluster.unserved import UnservedError, brief
-from allocopt.errors import BadFileError, InvalidProblemError, UsageError
+from allocopt.errors import BadFileError, UsageError
 from allocopt.problems.placement.problem import NodeTasks
+from allocopt.problems.relocation.aims import FREE_RACKS, MOVE_SHARE, Aims
 from allocopt.problems.relocation.problem import (
     GETS_NODES,
     Action,
@@ -31,33 +31,6 @@ from allocopt.problems.relocation.problem import (
     Step,
     WaitingGang,
 )
-from allocopt.problems.topology.side_constraints import level_index
-
-MOVE_SHARE = 0.5  # what a move costs of a stop
-FREE_RACKS = "free-racks"  # id of the job that keeps nodes of racks free, and does not start in truth
-
-
-@dataclass(frozen=True, slots=True)
-class Aims:
-    """What a relocation is to bring about.
-
-    Parameters
-    ----------
-    start
-        Ids of waiting jobs that must start.
-    within
-        Level in one group of which each of them has to stay, such as ``leaf``; None if they may be anywhere.
-    drained
-        Hostlist of the nodes that have to be emptied.
-    racks, size
-        Number of leaf groups in each of which ``size`` whole nodes have to become free.
-    """
-
-    start: tuple[str, ...] = ()
-    within: str | None = None
-    drained: str = ""
-    racks: int = 0
-    size: int = 0
 
 
 def snapshot(cluster: Cluster, queue: Queue, aims: Aims, name: str) -> tuple[RelocationProblem, list[str]]:
@@ -65,12 +38,7 @@ def snapshot(cluster: Cluster, queue: Queue, aims: Aims, name: str) -> tuple[Rel
 
     Raises `UsageError` if a job or node that is named does not exist or may not start, or nothing is asked for.
     """
-    if not (aims.start or aims.drained or aims.racks):
-        raise UsageError("nothing is asked for: give --start, --drain or --free-racks")
-    if aims.within is not None and not aims.start:
-        raise UsageError("--within needs --start")
-    if aims.size and not aims.racks:
-        raise UsageError("--size needs --free-racks")
+    aims.check()
     if not queue.running:
         raise UsageError("the queue has no running job, so that nobody can stop or move")
     whole = cluster.complete or cluster
@@ -80,14 +48,14 @@ def snapshot(cluster: Cluster, queue: Queue, aims: Aims, name: str) -> tuple[Rel
         found.add(job)
     capacity = found.capacity()
     found.stay_unlisted(capacity)
-    waiting = [*_gangs(whole, queue, aims), *_racks(whole, aims)]
+    waiting = [*_gangs(whole, queue, aims), *aims.free_racks(whole.topology, len(whole.resources))]
     problem = RelocationProblem(
         topology=whole.topology.tree,
         resources=whole.resources,
         capacity=capacity,
         running=tuple(replace(job, request=_on(job.request, takes_jobs)) for job in found.running),
         waiting=tuple(replace(gang, request=_on(gang.request, takes_jobs)) for gang in waiting),
-        emptied=_marked(whole, aims.drained),
+        emptied=aims.emptied(whole.topology),
         name=name,
     )
     return problem, found.remarks()
@@ -243,58 +211,8 @@ def _gangs(cluster: Cluster, queue: Queue, aims: Aims) -> list[WaitingGang]:
             request = job.request.on(cluster)
         except UnservedError as error:
             raise UsageError(f"--start {name}: the job {error.fault}") from None
-        gangs.append(WaitingGang(name, _kept_within(cluster, request, aims.within)))
+        gangs.append(WaitingGang(name, aims.kept_within(cluster.topology, request)))
     return gangs
-
-
-def _kept_within(cluster: Cluster, request: ClusterRequest, within: str | None) -> ClusterRequest:
-    if within is None:
-        return request
-    is_number = within.isascii() and within.isdigit() and len(within) < 4
-    try:
-        level = level_index(cluster.topology.tree, int(within) if is_number else within, "--within")
-    except InvalidProblemError as error:
-        raise UsageError(f"--within {error.fault}") from None
-    most = list(request.most_groups)
-    most[level] = 1
-    return request._replace(most_groups=tuple(most))
-
-
-def _racks(cluster: Cluster, aims: Aims) -> list[WaitingGang]:
-    """Return what keeps whole nodes of racks free: one job, which has a segment in each rack."""
-    if not aims.racks:
-        return []
-    if aims.size < 1:
-        raise UsageError("--free-racks needs --size: how many nodes of each rack have to be free")
-    tree = cluster.topology.tree
-    levels, size = len(tree.hops) - 1, cluster.size
-    if not levels:
-        raise UsageError("--free-racks: the cluster's files name no racks; give a topology.conf")
-    largest = int(np.bincount(tree.groups_of(np.arange(size))[0]).max())
-    if largest >= 2 * aims.size:
-        fault = f"a rack has {largest} nodes, so that two parts of {aims.size} could lie in one rack"
-        raise UsageError(f"--size {aims.size}: {fault}; ask for more than half of the largest rack")
-    nodes, nothing = aims.racks * aims.size, np.zeros(len(cluster.resources), dtype=np.int64)
-    segments, everywhere = (aims.size, *(0,) * (levels - 1)), np.ones((1, size), dtype=np.bool_)
-    request = ClusterRequest(
-        nodes, nodes, nodes, 1, True, nothing, nothing, everywhere, (0,) * levels, 0, segments
-    )  # fmt: skip
-    return [WaitingGang(FREE_RACKS, request)]
-
-
-def _marked(cluster: Cluster, drained: str) -> BoolArray:
-    marked = np.zeros(cluster.size, dtype=np.bool_)
-    if drained:
-        try:
-            names = expand_hostlist(drained)
-            if not names:
-                raise UsageError(f"--drain {drained!r} names no node")
-            marked[cluster.topology.numbers(names)] = True
-        except HostlistError as error:
-            raise UsageError(f"--drain {drained}: {error}") from None
-        except InvalidProblemError as error:
-            raise UsageError(f"--drain {drained}: {error.fault}") from None
-    return marked
 
 
 def slurm_commands(steps: Sequence[Step], nodes_of: Mapping[str, str], drained: str = "") -> list[str]:
