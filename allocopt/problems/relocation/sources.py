@@ -3,6 +3,7 @@
 A source says by what the files are whether it reads them; `SOURCES` has them in the order in which they are asked.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,9 +16,10 @@ from allocopt.cluster.named import NamedTree
 from allocopt.cluster.objects import System, system_of
 from allocopt.cluster.queue_files import read_queue
 from allocopt.cluster.reading import read_cluster, read_object
+from allocopt.cluster.slurm_tables import is_sinfo
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file
-from allocopt.files.reading import without_compression
+from allocopt.files.reading import read_text, without_compression
 from allocopt.problems.relocation.aims import Aims
 from allocopt.problems.relocation.problem import Relocation, RelocationProblem
 
@@ -179,6 +181,9 @@ class SlurmFiles:
         problem, remarks = snapshot(cluster, jobs, aims, files.name)
         whole = cluster.complete or cluster
         of_cluster = [f"{','.join(map(str, files.cluster))}: {one}" for one in (cluster.summary(), *cluster.remarks)]
+        if _hides_states(files):
+            fault = "the files do not say which nodes are drained or down"
+            of_cluster.append(f"{','.join(map(str, files.cluster))}: {fault}; `scontrol show node` prints it")
         of_jobs = [f"{files.queue}: {one}" for one in (*jobs.remarks, *remarks)]
 
         def commands(solution: Relocation) -> list[str]:
@@ -186,6 +191,16 @@ class SlurmFiles:
 
         found = Snapshot(problem, whole.topology, (*of_cluster, *of_jobs), commands)
         return found
+
+
+def _hides_states(files: GivenFiles) -> bool:
+    """Whether a cluster is described by Slurm's configuration only, which knows no states; pipes are not read twice."""
+    paths = [path for path, obj in files.objects[: len(files.cluster)] if obj is None and path.is_file()]
+    if len(paths) < len(files.cluster):
+        return False
+    texts = [read_text(path) for path in paths if path.suffix not in (".graphml", ".csv")]
+    is_configured = any(re.search(r"^\s*NodeName\s*=", text, re.MULTILINE | re.IGNORECASE) for text in texts)
+    return is_configured and not any("CPUAlloc=" in text or is_sinfo(text) for text in texts)
 
 
 SOURCES: Sequence[Source] = (KaiFiles(), KubernetesFiles(), SlurmFiles())
