@@ -69,7 +69,9 @@ class Aims:
         tree = topology.tree
         levels, size = len(tree.hops) - 1, tree.size
         if not levels:
-            raise UsageError("--free-racks: the cluster's files name no racks; give a topology.conf")
+            raise UsageError(
+                "--free-racks: the cluster's files name no racks; give a topology.conf, or --labels of Kubernetes nodes"
+            )
         largest = int(np.bincount(tree.groups_of(np.arange(size))[0]).max())
         if largest >= 2 * self.size:
             fault = f"a rack has {largest} nodes, so that two parts of {self.size} could lie in one rack"

@@ -30,7 +30,7 @@ from allocopt.cluster.objects import no_nodes
 from allocopt.cluster.request import ClusterRequest
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file, printable, problem_faults_named, shown
-from allocopt.problems.placement.problem import NodeTasks
+from allocopt.problems.placement.problem import LARGEST_AMOUNT, NodeTasks
 from allocopt.problems.relocation.aims import FREE_RACKS, MOVE_SHARE, Aims
 from allocopt.problems.relocation.pods import (
     READ,
@@ -198,6 +198,10 @@ class _Builder:
         self.open = np.array([not (set(node.closed) - self.include) for node in self.nodes], dtype=np.bool_)
         if ALL in self.include:
             self.open[:] = True
+        # Names are printed in commands.
+        odd = next((name for name in self.cluster.topology.nodes if not _NAME.fullmatch(name)), None)
+        if odd is not None:
+            raise bad_file(self.path, f"has a node with the name {shown(odd)}, which Kubernetes does not allow")
 
     def relocation(self, aims: Aims, name: str, remarks: Sequence[str]) -> KubernetesRelocation:
         """Return the problem."""
@@ -234,7 +238,7 @@ class _Builder:
         return KubernetesRelocation(
             problem=problem,
             nodes=self.cluster.topology,
-            remarks=(*remarks, *self._remarks(policies, held)),
+            remarks=(*remarks, *self._remarks(rules, held)),
             units={unit.id: unit for unit in running if unit.id in leaving},
             drained=tuple(node for node, gone in zip(self.cluster.topology.nodes, emptied, strict=True) if gone),
             policies=policies,
@@ -308,7 +312,7 @@ class _Builder:
         return tuple(int(level == height) for level in range(below))
 
     def _asked(self, one: HeldPod, rules: Rules, ports: Collection[str]) -> _Asked:
-        amounts = {key: _units(key, amount, up=True) for key, amount in one.pod.requests(one.where).items()}
+        amounts = {key: _units(one.where, key, amount, up=True) for key, amount in one.pod.requests(one.where).items()}
         amounts = {key: amount for key, amount in amounts.items() if amount} | {_PODS: 1}
         amounts |= {f"port {port}": 1 for port in one.pod.host_ports & set(ports)}
         return _Asked(amounts, self._mask(one.pod, rules))
@@ -336,7 +340,8 @@ class _Builder:
 
     def _count(self, running: Sequence[Unit], asked: Mapping[int, _Asked]) -> None:
         """Find what nodes have for the pods of the problem; close those that say nothing or give too much."""
-        told = [quantities(f"{self.path}: node {node.metadata.name!r}", node.status.allocatable) for node in self.nodes]
+        places = [f"{self.path}: node {node.metadata.name!r}" for node in self.nodes]
+        told = [quantities(place, node.status.allocatable) for place, node in zip(places, self.nodes, strict=True)]
         keys = {key for one in asked.values() for key in one.amounts}
         self.columns = sorted(keys | {_PODS}, key=lambda key: (key not in _NAMES, key))
         column = {key: number for number, key in enumerate(self.columns)}
@@ -345,7 +350,7 @@ class _Builder:
         for number, amounts in enumerate(told):
             for key, at in column.items():
                 missing = Fraction(1 if key.startswith("port ") else _MANY if key == _PODS else 0)
-                self.capacity[number, at] = _units(key, amounts.get(key, missing), up=False)
+                self.capacity[number, at] = _units(places[number], key, amounts.get(key, missing), up=False)
         for unit in running:
             for one in unit.pods:
                 if one.node in self.number_of:
@@ -440,13 +445,13 @@ class _Builder:
             gangs.append(WaitingGang(unit.id if number == 1 else f"{unit.id} ({number})", request))
         return gangs
 
-    def _remarks(self, policies: Policies, held: Sequence[HeldPod]) -> list[str]:
+    def _remarks(self, rules: Rules, held: Sequence[HeldPod]) -> list[str]:
         outside = sum(one.node is not None and one.node not in self.number_of for one in held)
         of_nodes = sum(one.pod.of_node and one.node in self.number_of for one in held)
         nominated = sum(one.node is None and bool(one.pod.status.nominated) for one in held)
         unknown = {kind: len(of) for kind, of in self.objects.others.items() if kind not in READ}
         others = ", ".join(f"{printable(kind)} {count}" for kind, count in sorted(unknown.items()))
-        is_given = bool(policies.budgets) or "PodDisruptionBudget" in self.objects.others
+        is_given = bool(rules.policies.budgets)
         found = [
             *(f"{what}: {count}" for what, count in sorted(self.told.items()) if count),
             *by_reason(self.stays),
@@ -459,11 +464,17 @@ class _Builder:
             ),
             *([f"objects of other kinds, ignored: {others}"] if others else []),
         ]
+        waiting = sum(one.node is None for one in held)
+        if waiting:
+            found.append(f"pods that wait, any of which may take room that becomes free: {waiting}")
+        if rules.of_unknown_jobs:
+            fault = f"pods of Jobs whose retries are not known: {rules.of_unknown_jobs}"
+            found.append(f"{fault}; `kubectl get jobs -A -o json` prints them")
         spaces = {one.pod.metadata.namespace for one in held}
         if len(spaces) == 1:
             found.append(f"all pods are of namespace {spaces.pop()}; {_PRINT_PODS}")
         if not is_given:
-            found.append("no PodDisruptionBudgets are given: `kubectl get pdb -A -o json` prints them")
+            found.append("no PodDisruptionBudget is given; `kubectl get pdb -A -o json` prints all")
         return found
 
 
@@ -472,7 +483,10 @@ def _part(unit: Unit, is_placed: bool) -> Unit:
     return Unit(unit.id, tuple(one for one in unit.pods if (one.node is not None) == is_placed), unit.group)
 
 
-def _units(key: str, amount: Fraction, *, up: bool) -> int:
+def _units(where: str, key: str, amount: Fraction, *, up: bool) -> int:
     """Return an amount in whole units of its column: thousandths of cores, MiB of what counts in bytes."""
     scale = Fraction(THOUSANDTHS) if key == "cpu" else Fraction(1, _MIB) if key.startswith(_IN_BYTES) else Fraction(1)
-    return math.ceil(amount * scale) if up else math.floor(amount * scale)
+    found = math.ceil(amount * scale) if up else math.floor(amount * scale)
+    if found > LARGEST_AMOUNT:
+        raise bad_file(f"{where}: {key}", f"is {found}, more than 2^41, the most that is read")
+    return found

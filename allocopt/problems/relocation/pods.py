@@ -276,14 +276,20 @@ class Rules:
 
     def _is_kept_by_kai(self, unit: Unit) -> bool:
         group = self.policies.groups.get(unit.group)
-        if group is None or not group.is_of_kai:
-            return False
-        said = [group.preemptibility, *(one.pod.metadata.labels.get(_PREEMPTIBILITY, "") for one in unit.pods)]
+        is_of_kai = group is not None and group.is_of_kai
+        of_group = [group.preemptibility] if group is not None and is_of_kai else []
+        said = [*of_group, *(one.pod.metadata.labels.get(_PREEMPTIBILITY, "") for one in unit.pods)]
         word = next((one for one in said if one in ("preemptible", "non-preemptible")), "")
-        if word or (group.class_name and group.class_name not in self.policies.classes):
-            # Of a class that is not given it is not known whether it is preempted.
-            return word != "preemptible"
-        return self.policies.classes.get(group.class_name, 0) >= KAI_NON_PREEMPTIBLE
+        if word or group is None or not is_of_kai:
+            return word == "non-preemptible"
+        # Of a class that is not given it is not known whether KAI preempts it.
+        least = KAI_NON_PREEMPTIBLE if group.class_name else 0
+        return self.policies.classes.get(group.class_name, least) >= KAI_NON_PREEMPTIBLE
+
+    @property
+    def of_unknown_jobs(self) -> int:
+        """Number of pods on nodes of Jobs that are not given, so that their retries are not known."""
+        return sum(count for name, count in self._of_job.items() if name not in self.policies.jobs)
 
 
 Rule = Callable[[Rules, HeldPod], str | None]

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.kubernetes import RACK, Obj, listed, node, pod, write
+from support.kubernetes import RACK, ZONE, Obj, listed, node, pod, write
 from support.program import Answer, Run
+
+from allocopt.cluster.reading import read_cluster
 
 Relocate = Callable[..., Answer]
 SAFE = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
@@ -201,7 +203,7 @@ def test_more_deletions_than_a_budget_allows_at_once_are_said(relocate: Relocate
 
 def test_that_no_budgets_are_given_is_said_and_an_empty_list_is_a_list(run: Run, tmp_path: Path) -> None:
     path, none = write(tmp_path / "all.json", *racks(), pod("a", "n0")), write(tmp_path / "pdb.json")
-    told = "no PodDisruptionBudgets are given"
+    told = "no PodDisruptionBudget is given"
     assert told in run("relocate", path, "--drain", "n0").err
     assert run("relocate", f"{path},{none}", "--drain", "n0").code == 0
 
@@ -480,6 +482,17 @@ def test_a_gang_that_must_stay_within_a_rack_moves_into_one(relocate: Relocate) 
     assert found["moved"] == {"ns/train": "n[6-8]"}
 
 
+def test_a_gang_that_must_stay_within_a_zone_may_span_its_racks(relocate: Relocate) -> None:
+    required = {**GANG, "kueue.x-k8s.io/podset-required-topology": ZONE}
+    nodes = [node(f"n{at}", f"r{at // 2}", labels={ZONE: f"z{at // 4}"}) for at in range(12)]
+    members = [pod(f"m{at}", f"n{at}", "Job", cpu="8", annotations=required) for at in range(3)]
+    full = [pod(f"x{at}", f"n{at}", None, cpu="8") for at in (3, 4, 11)]
+    # Three nodes are free in each of two zones; one has to be left.
+    answer = relocate([*nodes, *members, *full], "--drain", "n0", "--json")
+    assert moved(answer)["ns/train"] in ("n[5-7]", "n[8-10]")
+    assert f"levels from the top downwards: {ZONE}, {RACK}" in answer.err
+
+
 def test_the_costs_rise_with_nodes_and_with_the_rank_of_the_priority(relocate: Relocate) -> None:
     # One rack of two has to be free; nobody can move, for all nodes are full.
     low = [pod("a", "n0", cpu="8"), pod("b", "n1", cpu="8")]
@@ -546,6 +559,12 @@ def test_a_fault_names_the_file_and_the_object(relocate: Relocate) -> None:
     assert "all.json: items[6] (Pod ns/a): spec.priority: is 'high'" in answer.err
 
 
+def test_an_amount_that_no_node_could_have_is_refused(relocate: Relocate) -> None:
+    answer = relocate([*racks(), pod("a", "n0", cpu="9999999999E")], "--drain", "n0")
+    assert answer.code == 3
+    assert "(Pod ns/a): cpu: is 9999999999" in answer.err
+
+
 def test_a_pod_that_is_given_twice_is_refused(relocate: Relocate) -> None:
     answer = relocate([*racks(), pod("a", "n0"), pod("a", "n1")], "--drain", "n0")
     assert answer.code == 3
@@ -553,6 +572,9 @@ def test_a_pod_that_is_given_twice_is_refused(relocate: Relocate) -> None:
 
 
 def test_a_name_that_a_shell_would_read_is_refused(relocate: Relocate) -> None:
+    answer = relocate([*racks(), node("n; reboot"), pod("a", "n0")], "--drain", "n0")
+    assert answer.code == 3
+    assert "has a node with the name 'n; reboot', which Kubernetes does not allow" in answer.err
     answer = relocate([*racks(), pod("a; reboot", "n0")], "--drain", "n0")
     assert answer.code == 3
     assert "has the name 'a; reboot', which Kubernetes does not allow" in answer.err
@@ -638,6 +660,26 @@ def test_what_kai_does_not_preempt_stays(run: Run, tmp_path: Path, spec: Obj, co
     classes = [{"metadata": {"name": "build"}, "value": 100}, {"metadata": {"name": "train"}, "value": 50}]
     path = zipped(tmp_path / "s.zip", raw(podGroups=[group(**spec)], priorityClasses=classes))
     assert run("relocate", path, "--drain", "n0").code == code
+
+
+def test_a_pod_that_says_that_kai_does_not_preempt_it_stays(relocate: Relocate) -> None:
+    label = {"kai.scheduler/preemptibility": "non-preemptible"}
+    answer = relocate([*racks(), pod("a", "n0", labels=label)], "--drain", "n0")
+    assert answer.code == 4
+    assert "pods that stay, that KAI does not preempt: 1" in answer.err
+
+
+def test_pods_of_jobs_that_are_not_given_are_counted(relocate: Relocate) -> None:
+    assert (
+        "pods of Jobs whose retries are not known: 1"
+        in relocate([*racks(), pod("a", "n0", "Job"), pod("b", "n1")], "--drain", "n0").err
+    )
+
+
+def test_a_snapshot_of_kai_is_a_cluster_for_every_command(tmp_path: Path) -> None:
+    cluster = read_cluster([zipped(tmp_path / "s.zip", raw())])
+    assert (cluster.size, cluster.topology.tree.names) == (6, (("r0", "r1"),))
+    assert cluster.in_use.tolist() == [True, *[False] * 5]
 
 
 def test_a_pod_that_kai_is_binding_holds_its_node_and_stays(run: Run, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.kubernetes import Obj, check_plan, listed, node, pod
 
-from allocopt.errors import BadFileError, UsageError
+from allocopt.errors import AllocoptError, BadFileError, UsageError
 from allocopt.problems.relocation.aims import Aims
 from allocopt.problems.relocation.sources import GivenFiles, Snapshot, snapshot_of
 from allocopt.solving.solve import solve
@@ -154,3 +154,83 @@ def test_no_plan_deletes_a_pod_that_must_stay_or_fills_a_node_beyond_what_it_has
 def test_without_pods_nothing_is_said_to_be_free() -> None:
     with pytest.raises(UsageError, match="no pod is given, so that nobody can stop or move"):
         snapshot_from([node("n0")], Aims(drained="n0"))
+
+
+def with_everything() -> list[Obj]:
+    """Return a snapshot with every kind of object and every key that is read."""
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    expression = {"key": "a", "operator": "Gt", "values": ["3"]}
+    term = {"labelSelector": {"matchLabels": {"a": "b"}}, "namespaces": ["q"], "namespaceSelector": {}}
+    sidecar = {"name": "i", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}
+    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+    held = {"name": "c", "allocatedResources": {"cpu": "1"}, "resources": {"requests": {"cpu": "1"}}}
+    own = {"name": "g", "namespace": "ns"}
+    reach = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+    first = pod(
+        "a",
+        "n0",
+        "Job",
+        tolerations=[{"key": "a", "operator": "Exists"}],
+        nodeSelector={"x": "y"},
+        overhead={"cpu": "1"},
+        initContainers=[sidecar],
+        volumes=[claim],
+        annotations={"pod-group-name": "g"},
+        priority=5,
+        status={"containerStatuses": [held]},
+        affinity={"nodeAffinity": {required: reach["required"]}, "podAntiAffinity": {required: [term]}},
+    )
+    ports = [{"containerPort": 3, "hostPort": 4}]
+    second = pod("b", "n1", hostNetwork=True, containers=[{"name": "c", "ports": ports}], workloadRef={"name": "w"})
+    return [
+        node("n0"),
+        node("n1", taints=[{"key": "a", "effect": "NoSchedule"}]),
+        first,
+        second,
+        {"kind": "PodDisruptionBudget", "metadata": own, "spec": {"selector": {"matchExpressions": [expression]}}},
+        {"kind": "PodGroup", "apiVersion": "scheduling.run.ai/v2alpha2", "metadata": own, "spec": {"minMember": 1}},
+        {"kind": "PriorityClass", "metadata": {"name": "p"}, "value": 3},
+        {
+            "kind": "Job",
+            "apiVersion": "batch/v1",
+            "metadata": own,
+            "spec": {"backoffLimit": 3},
+            "status": {"failed": 1},
+        },
+        {"kind": "PersistentVolumeClaim", "metadata": own, "spec": {"volumeName": "v", "accessModes": ["x"]}},
+        {"kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {"nodeAffinity": reach}},
+        {"kind": "BindRequest", "metadata": own, "spec": {"podName": "w", "selectedNode": "n1"}},
+    ]
+
+
+def paths_of(obj: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    keys = obj.items() if isinstance(obj, dict) else enumerate(obj) if isinstance(obj, list) else ()
+    return [path for key, held in keys for path in [(*above, key), *paths_of(held, (*above, key))]]
+
+
+PATHS = paths_of(with_everything())
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(PATHS),
+    st.sampled_from([None, 7, -1, "", "x", [], {}, [None], {"a": None}, True, 2**63, "9" * 18 + "E", "-1", 1.5, [{}]]),
+    st.booleans(),
+)
+def test_a_snapshot_with_a_wrong_value_is_read_or_refused_in_words(
+    path: tuple[Any, ...], value: Any, gone: bool
+) -> None:
+    objects: Any = with_everything()
+    held = objects
+    for key in path[:-1]:
+        held = held[key]
+    if gone:
+        del held[path[-1]]
+    else:
+        held[path[-1]] = value
+    try:
+        snapshot_from(objects, Aims(drained="n0"))
+        message = "read"
+    except AllocoptError as error:
+        message = str(error)
+    assert message.isprintable()
