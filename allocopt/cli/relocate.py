@@ -1,4 +1,4 @@
-"""``allocopt relocate``: who stops or moves on a Slurm cluster, so that a gang starts or nodes are emptied."""
+"""``allocopt relocate``: who stops or moves on a cluster, so that a gang starts or nodes are emptied."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocopt.cli.options import (
-    CLUSTER_HELP,
     IncludeUnavailable,
     Json,
     Labels,
@@ -15,24 +14,27 @@ from allocopt.cli.options import (
     file_argument,
     file_option,
     listed,
-    read_cluster,
+    listed_words,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from allocopt.cluster.cluster import Cluster
     from allocopt.problems.relocation.problem import Relocation, RelocationProblem
     from allocopt.solving.result import Result
 
 
 def command(
-    cluster: Annotated[Path, file_argument(CLUSTER_HELP, metavar="FILE,...")],
-    queue: Annotated[
-        Path, file_option("Running and waiting jobs, as `scontrol show job` prints them, also with --json.")
+    cluster: Annotated[
+        Path, file_argument("slurm.conf,topology.conf; nodes and pods of kubectl; KAI's snapshot.", metavar="FILE,...")
     ],
+    queue: Annotated[
+        Path | None,
+        file_option("Jobs, as `scontrol show job` prints them, also with --json; or pods in a file of their own."),
+    ] = None,
     start: Annotated[
-        list[str] | None, typer.Option(metavar="JOB", help="A waiting job that must start, 7 or 7_3; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="JOB", help="A waiting job that must start: 7, 7_3 or NAMESPACE/NAME; repeatable."),
     ] = None,
     within: Annotated[
         str | None, typer.Option(metavar="LEVEL", help="Keep each of them within one leaf, pod or group of a level.")
@@ -44,42 +46,53 @@ def command(
     include_unavailable: IncludeUnavailable = None,
     solver: Annotated[str, typer.Option(help="Name of a solver of relocations.")] = "auto",
     time_limit: Annotated[float, typer.Option(min=0.01, metavar="S", help="Limit on the search.")] = 30.0,
-    commands: Annotated[bool, typer.Option("--commands", help="Print commands for Slurm; none is run.")] = False,
+    commands: Annotated[
+        bool, typer.Option("--commands", help="Print commands of scontrol or kubectl; none is run.")
+    ] = False,
     instance: Annotated[Path | None, file_option("Also write the problem as an instance.", metavar="FILE")] = None,
     as_json: Json = False,
 ) -> None:
     """Say which running jobs stop or move, and in which order, so that what is asked for gets room.
 
-    Only batch jobs that Slurm may queue again stop or move. Stopping a job costs its number of nodes, moving it half.
-    The answer is the cheapest one, with a bound, or a proof that there is none. Nothing is executed.
+    On Slurm, batch jobs stop or move that may be queued again. On Kubernetes, pods and gangs do that a controller makes
+    anew and nobody protects. Stopping costs the number of nodes, on Kubernetes times the rank of the priority; moving
+    costs half. The answer is the cheapest one, with a bound, or a proof that there is none. Nothing is executed.
     """
-    from allocopt.cluster.queue_files import read_queue
     from allocopt.errors import NoSolutionError
     from allocopt.problems.instances import write_problems
     from allocopt.problems.kind import kind_of
-    from allocopt.problems.relocation.snapshot import Aims, slurm_commands, snapshot
+    from allocopt.problems.relocation.aims import Aims
+    from allocopt.problems.relocation.sources import GivenFiles, snapshot_of
     from allocopt.solving.result import Status
     from allocopt.solving.solve import solve
 
-    machine, jobs = read_cluster(cluster, labels, include_unavailable), read_queue(queue)
-    for remark in jobs.remarks:
-        typer.echo(f"{queue}: {remark}", err=True)
-    aims = Aims(tuple(start or ()), within, drain, free_racks, size)
-    problem, remarks = snapshot(machine, jobs, aims, queue.stem)
-    for remark in remarks:
-        typer.echo(f"{queue}: {remark}", err=True)
-    check_files_differ(instance, read=[*listed(cluster), queue])
+    files = GivenFiles(
+        cluster=tuple(listed(cluster)),
+        queue=queue,
+        labels=listed_words(labels),
+        include=listed_words(include_unavailable),
+    )
+    found = snapshot_of(files, Aims(tuple(start or ()), within, drain, free_racks, size))
+    problem = found.problem
+    for remark in found.remarks:
+        typer.echo(f"allocopt: {remark}", err=True)
+    check_files_differ(instance, read=[*files.cluster, queue])
     if instance is not None:
         write_problems(instance, [problem])
     result = solve(problem, solver=solver, time_limit=time_limit)
     if result.solution is None:
-        raise NoSolutionError(f"{queue}: {_why_not(problem, result, solver, time_limit)}")
+        raise NoSolutionError(f"{files.shown}: {_why_not(problem, result, solver, time_limit)}")
     solution: Relocation = result.solution
-    nodes_of = _hostlists(problem, solution, machine.complete or machine)
-    lines = slurm_commands(solution.steps, nodes_of, drain)
+    nodes_of = found.hostlists(solution)
+    lines = found.commands(solution)
+    for note in found.notes(solution):
+        typer.echo(f"allocopt: {note}", err=True)
     if as_json:
-        answer = {"status": str(result.status), "cost": result.objective, "bound": result.bound}
-        print(json.dumps({**answer, **_as_object(problem, solution, nodes_of), "commands": lines}, allow_nan=False))
+        answer: dict[str, object] = {"status": str(result.status), "cost": result.objective, "bound": result.bound}
+        answer |= _as_object(problem, solution, nodes_of)
+        members = {job.id: found.members(job.id) for job in (*solution.stopped(problem), *solution.moved(problem))}
+        pods = {"pods": members} if any(members.values()) else {}
+        print(json.dumps({**answer, **pods, "commands": lines}, allow_nan=False))
     elif commands:
         print("\n".join(lines))
     else:
@@ -109,12 +122,6 @@ def _why_not(problem: "RelocationProblem", result: "Result", solver: str, time_l
     names = [job.id for job in obstacles(problem, asked.solution)]
     more = f"at least {len(names)} more must stop" if asked.status is Status.OPTIMAL else f"{len(names)} more would do"
     return f"{nothing}; {more}: {', '.join(names)}"
-
-
-def _hostlists(problem: "RelocationProblem", solution: "Relocation", cluster: "Cluster") -> dict[str, str]:
-    """Return the hostlist of every job that has nodes at the end."""
-    names = cluster.topology
-    return {job: names.hostlist([node for node, _ in places]) for job, places in problem.ends(solution).items()}
 
 
 def _as_object(

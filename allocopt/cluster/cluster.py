@@ -237,6 +237,16 @@ class Cluster:
         """Return the cluster of nodes of which only the topology is known."""
         return cls.of(map(ClusterNode, topology.nodes), topology, is_exclusive=True)
 
+    def reserved(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the nodes on which jobs of a reservation stay, empty for any, and those that they must not have.
+
+        An empty name is that of jobs of no reservation. The nodes need not be among those of the cluster.
+        """
+        own = next((one for one in self.reservations if one.name == name), None)
+        held = frozenset(own.nodes) if own is not None else frozenset()
+        closed = {node for one in self.reservations if one.name != name for node in one.nodes}
+        return held if own is not None and not own.is_flexible else frozenset(), frozenset(closed - held)
+
     def in_whole_nodes(self) -> "Cluster":
         """Return the cluster reduced to its topology and to whether its nodes take jobs and are in use."""
         nodes = (

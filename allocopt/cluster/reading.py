@@ -11,6 +11,7 @@ from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.conf_lines import ConfLine
 from allocopt.cluster.foreign import foreign_object, foreign_text
 from allocopt.cluster.hostlist import HostlistExpander
+from allocopt.cluster.kai import archived, is_archive, is_snapshot, kubernetes_list
 from allocopt.cluster.named import NamedTree
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file, memory_faults_named, problem_faults_named, shown
@@ -130,8 +131,9 @@ class _Parts:
             if self.labels and suffix not in (".json", ".yaml", ".yml"):
                 raise UsageError(f"labels are for nodes of Kubernetes, and {source.name} holds none")
             if suffix == ".json" or suffix in (".yaml", ".yml"):
-                obj = parse_json(read_text(source), source) if suffix == ".json" else _yaml_object(source)
-                self._add_object(obj, source, name, is_json=suffix == ".json")
+                self._add_object(read_object(source), source, name, is_json=suffix == ".json")
+            elif is_archive(source):
+                self._add_object(archived(source), source, name, is_json=True)
             elif suffix == ".graphml":
                 from allocopt.cluster.graphml import read_graphml
 
@@ -162,7 +164,9 @@ class _Parts:
 
         if (told := foreign_object(obj)) is not None:
             raise bad_file(source, f"{told}; {_READ}")
-        if isinstance(obj, dict):
+        if is_snapshot(obj):
+            self.kubernetes.append((source, kubernetes_list(obj, source)))
+        elif isinstance(obj, dict):
             check_is_cluster(obj, source)
             match system_of(obj):
                 case System.SLURM:
@@ -246,6 +250,12 @@ class _Parts:
         from allocopt.cluster.slurm_conf import affiliations
 
         return affiliations(self.slurm, cluster)
+
+
+def read_object(source: Path) -> object:
+    """Return what a JSON file holds, or a YAML file; several Kubernetes objects in YAML become a list."""
+    is_json = Path(without_compression(source.name)).suffix.lower() == ".json"
+    return parse_json(read_text(source), source) if is_json else _yaml_object(source)
 
 
 def _yaml_object(source: Path) -> object:

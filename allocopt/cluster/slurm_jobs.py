@@ -117,8 +117,27 @@ class RunningJob:
         """CPUs that it has of all its nodes together; 0 where that is not known."""
         if self.record is None:
             return 0
-        told = amount_of(_given(self.record, "alloctres") or _given(self.record, "tres"), "cpu")
+        told = amount_of(self._allocated, "cpu")
         return int(told) or self.record.whole("numcpus")
+
+    @property
+    def allocated_memory_mib(self) -> float:
+        """Memory that it has of all its nodes together; 0 where that is not known."""
+        return amount_of(self._allocated, "mem") / 2**20
+
+    @property
+    def allocated_gpus(self) -> tuple[tuple[str, float], ...]:
+        """GPUs that it has of all its nodes together, by type, empty for any; none where that is not known."""
+        return demands_of(self._allocated).gpus
+
+    @property
+    def _allocated(self) -> str:
+        return "" if self.record is None else _given(self.record, "alloctres") or _given(self.record, "tres")
+
+    @property
+    def reservation(self) -> str:
+        """Name of the reservation that it runs in, empty for none."""
+        return "" if self.record is None else _given(self.record, "reservation")
 
     @property
     def _state(self) -> str:

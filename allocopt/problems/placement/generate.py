@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from allocopt.arrays import BoolArray, IntArray
-from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster, Reservation
+from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster
 from allocopt.cluster.hostlist import fold_hostlist
 from allocopt.cluster.options import FatTreeOptions, HopCost
 from allocopt.cluster.request import ClusterRequest, Request
@@ -158,8 +158,8 @@ def _taken(fitting: Mapping[str, ClusterRequest], components: Mapping[str, str],
 
 def _in_reservations(cluster: Cluster, jobs: Sequence[QueuedJob]) -> tuple[dict[str, Request], list[str]]:
     """Return what jobs ask for, by id, on the nodes of their reservations or off those of all, and remarks."""
-    known = {one.name: one for one in cluster.reservations}
-    places = {name: _nodes_of(cluster, known.get(name)) for name in {job.reservation for job in jobs}}
+    known = {one.name for one in cluster.reservations}
+    places = {name: _nodes_of(cluster, name) for name in {job.reservation for job in jobs}}
     requests: dict[str, Request] = {}
     missing: Counter[str] = Counter()
     several = 0
@@ -202,18 +202,11 @@ def _within_time(
     return found, late
 
 
-def _nodes_of(cluster: Cluster, own: Reservation | None) -> tuple[str, str]:
-    """Return the hostlists of the nodes on which jobs of a reservation stay, and of those that they must not have.
-
-    The first is empty for jobs of no reservation, or of a flexible one. The nodes of a reservation need not be among
-    those of the cluster.
-    """
+def _nodes_of(cluster: Cluster, reservation: str) -> tuple[str, str]:
+    """Return the hostlists of the nodes on which jobs of a reservation stay, and of those that they must not have."""
     there = set(cluster.topology.nodes)
-    held = set(own.nodes) if own is not None else set()
-    name = own.name if own is not None else ""
-    closed = {node for one in cluster.reservations if one.name != name for node in one.nodes}
-    stays = own is not None and not own.is_flexible
-    return fold_hostlist(sorted(held & there)) if stays else "", fold_hostlist(sorted((closed - held) & there))
+    held, closed = cluster.reserved(reservation)
+    return fold_hostlist(sorted(held & there)), fold_hostlist(sorted(closed & there))
 
 
 def _drawn(rng: np.random.Generator, several: float, sets: Sequence[BoolArray], levels: int) -> ClusterRequest:

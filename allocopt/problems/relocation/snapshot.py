@@ -10,18 +10,18 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
-from allocopt.cluster.cluster import CORES, THOUSANDTHS, Cluster
-from allocopt.cluster.hostlist import HostlistError, expand_hostlist
+from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster
 from allocopt.cluster.request import ClusterRequest
 from allocopt.cluster.slurm_jobs import Queue, RunningJob
 from allocopt.cluster.unserved import UnservedError, brief
-from allocopt.errors import BadFileError, InvalidProblemError, UsageError
+from allocopt.errors import BadFileError, UsageError
 from allocopt.problems.placement.problem import NodeTasks
+from allocopt.problems.relocation.aims import FREE_RACKS, MOVE_SHARE, Aims
 from allocopt.problems.relocation.problem import (
     GETS_NODES,
     Action,
@@ -31,33 +31,6 @@ from allocopt.problems.relocation.problem import (
     Step,
     WaitingGang,
 )
-from allocopt.problems.topology.side_constraints import level_index
-
-MOVE_SHARE = 0.5  # what a move costs of a stop
-FREE_RACKS = "free-racks"  # id of the job that keeps nodes of racks free, and does not start in truth
-
-
-@dataclass(frozen=True, slots=True)
-class Aims:
-    """What a relocation is to bring about.
-
-    Parameters
-    ----------
-    start
-        Ids of waiting jobs that must start.
-    within
-        Level in one group of which each of them has to stay, such as ``leaf``; None if they may be anywhere.
-    drained
-        Hostlist of the nodes that have to be emptied.
-    racks, size
-        Number of leaf groups in each of which ``size`` whole nodes have to become free.
-    """
-
-    start: tuple[str, ...] = ()
-    within: str | None = None
-    drained: str = ""
-    racks: int = 0
-    size: int = 0
 
 
 def snapshot(cluster: Cluster, queue: Queue, aims: Aims, name: str) -> tuple[RelocationProblem, list[str]]:
@@ -65,44 +38,36 @@ def snapshot(cluster: Cluster, queue: Queue, aims: Aims, name: str) -> tuple[Rel
 
     Raises `UsageError` if a job or node that is named does not exist or may not start, or nothing is asked for.
     """
-    if not (aims.start or aims.drained or aims.racks):
-        raise UsageError("nothing is asked for: give --start, --drain or --free-racks")
-    if aims.within is not None and not aims.start:
-        raise UsageError("--within needs --start")
-    if aims.size and not aims.racks:
-        raise UsageError("--size needs --free-racks")
+    aims.check()
     if not queue.running:
         raise UsageError("the queue has no running job, so that nobody can stop or move")
     whole = cluster.complete or cluster
     takes_jobs = np.isin(np.array(whole.topology.nodes), np.array(cluster.topology.nodes))
-    found = _Snapshot(whole)
+    found = _Snapshot(whole, {job.id: job.reservation for job in (*queue.jobs, *queue.running) if job.reservation})
     for job in queue.running:
         found.add(job)
     capacity = found.capacity()
     found.stay_unlisted(capacity)
-    waiting = [*_gangs(whole, queue, aims), *_racks(whole, aims)]
+    waiting = [*_gangs(whole, queue, aims), *aims.free_racks(whole.topology, len(whole.resources))]
     problem = RelocationProblem(
         topology=whole.topology.tree,
         resources=whole.resources,
         capacity=capacity,
-        running=tuple(replace(job, request=_on(job.request, takes_jobs)) for job in found.running),
-        waiting=tuple(replace(gang, request=_on(gang.request, takes_jobs)) for gang in waiting),
-        emptied=_marked(whole, aims.drained),
+        running=tuple(replace(job, request=found.within(job.id, job.request, takes_jobs)) for job in found.running),
+        waiting=tuple(replace(gang, request=found.within(gang.id, gang.request, takes_jobs)) for gang in waiting),
+        emptied=aims.emptied(whole.topology),
         name=name,
     )
     return problem, found.remarks()
 
 
-def _on(request: ClusterRequest, takes_jobs: BoolArray) -> ClusterRequest:
-    """Return a request for nodes that take jobs alone."""
-    return request if takes_jobs.all() else request._replace(masks=request.masks & takes_jobs)
-
-
 class _Snapshot:
     """The running jobs of a cluster, as they are added."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, reservations: Mapping[str, str]) -> None:
         self._cluster = cluster
+        self._reservations = reservations
+        self._is_given: BoolArray = (cluster.free < cluster.capacity).any(axis=1)  # whether its use is in the files
         self._known = frozenset(cluster.topology.nodes)
         self._free = cluster.capacity.copy()
         self._users = np.zeros(cluster.size, dtype=np.int64)
@@ -122,11 +87,16 @@ class _Snapshot:
             return
         nodes = np.sort(np.array(self._cluster.topology.numbers(names), dtype=np.int64))
         may_leave, places = bool(job.id) and job.may_be_requeued and len(names) == len(set(job.nodes)), None
+        if may_leave and not self._has_reservation(job.id):
+            self._told["that stay, of reservations that are not given"] += 1
+            may_leave = False
         try:
             fault = "of which the files do not say what they have of their nodes"
             if job.is_known:
                 request = self._as_allocated(job, job.requested().on(self._cluster), nodes)
                 places = self._places(request, nodes)
+                if not self._is_certain(request, nodes):
+                    places, fault = None, "of which the files do not say what they have of each node"
         except (UnservedError, BadFileError) as error:
             fault = brief(error.reason) if isinstance(error, UnservedError) else "whose record cannot be read"
         if places is not None and self._is_alone[nodes].any():
@@ -151,6 +121,26 @@ class _Snapshot:
                 move_cost=MOVE_SHARE * cost if may_leave else None,
             )
         )
+
+    def within(self, job: str, request: ClusterRequest, takes_jobs: BoolArray) -> ClusterRequest:
+        """Return the request of a job for nodes that take jobs, of its reservation or of none."""
+        held, closed = self._cluster.reserved(self._reservations.get(job, ""))
+        names = np.array(self._cluster.topology.nodes)
+        allowed = takes_jobs & ~np.isin(names, sorted(closed))
+        if held:
+            allowed &= np.isin(names, sorted(held))
+        return request if allowed.all() else request._replace(masks=request.masks & allowed)
+
+    def _has_reservation(self, job: str) -> bool:
+        """Whether the reservation of a job is given, or it has none."""
+        name = self._reservations.get(job, "")
+        return not name or name in {one.name for one in self._cluster.reservations}
+
+    def _is_certain(self, request: ClusterRequest, nodes: IntArray) -> bool:
+        """Whether it is known what a job has of each of its nodes, or the files say what is in use there."""
+        is_even = request.tasks == len(nodes) * request.most_tasks
+        is_whole = request.is_exclusive or len(nodes) == 1
+        return is_whole or is_even or bool(self._is_given[nodes].all())
 
     def capacity(self) -> IntArray:
         """Return what nodes have for the jobs of the problem, less what else is in use by the cluster's files."""
@@ -178,15 +168,19 @@ class _Snapshot:
         return [f"running jobs {reason}: {count}" for reason, count in sorted(self._told.items())]
 
     def _as_allocated(self, job: RunningJob, request: ClusterRequest, nodes: IntArray) -> ClusterRequest:
-        """Return a request with all the cores that the job has, which may be more than it asked for."""
+        """Return a request with all cores, memory and GPUs that the job has, which may be more than it asked for."""
         if request.is_exclusive:
             return request
         cores = job.allocated_cpus / float(self._cluster.cpus_per_core[nodes].min()) * THOUSANDTHS
-        column = self._cluster.resources.index(CORES)
-        asked = request.tasks * int(request.per_task[column]) + len(nodes) * int(request.per_node[column])
-        more = math.ceil(max(0.0, cores - asked) / len(nodes))
+        has = {CORES: cores, MEMORY: job.allocated_memory_mib, GPUS: 0.0}
+        for kind, count in job.allocated_gpus:
+            has[GPUS] += count * THOUSANDTHS
+            if kind:
+                has[f"{GPUS}:{kind}"] = count * THOUSANDTHS
         per_node = request.per_node.copy()
-        per_node[column] += more
+        for column, name in enumerate(self._cluster.resources):
+            asked = request.tasks * int(request.per_task[column]) + len(nodes) * int(request.per_node[column])
+            per_node[column] += math.ceil(max(0.0, has.get(name, 0.0) - asked) / len(nodes))
         return request._replace(per_node=per_node)
 
     def _places(self, request: ClusterRequest, nodes: IntArray) -> Places | None:
@@ -235,6 +229,8 @@ def _gangs(cluster: Cluster, queue: Queue, aims: Aims) -> list[WaitingGang]:
         if name in {job.id for job in queue.running}:
             raise UsageError(f"--start {name}: the job still has its nodes from before")
         job = waiting[name]
+        if job.reservation and job.reservation not in {one.name for one in cluster.reservations}:
+            raise UsageError(f"--start {name}: its reservation {job.reservation} is not in the cluster's files")
         if job.waits_for:
             raise UsageError(f"--start {name}: the job may not start now, Slurm gives the reason {job.waits_for}")
         if job.together:
@@ -243,58 +239,8 @@ def _gangs(cluster: Cluster, queue: Queue, aims: Aims) -> list[WaitingGang]:
             request = job.request.on(cluster)
         except UnservedError as error:
             raise UsageError(f"--start {name}: the job {error.fault}") from None
-        gangs.append(WaitingGang(name, _kept_within(cluster, request, aims.within)))
+        gangs.append(WaitingGang(name, aims.kept_within(cluster.topology, request)))
     return gangs
-
-
-def _kept_within(cluster: Cluster, request: ClusterRequest, within: str | None) -> ClusterRequest:
-    if within is None:
-        return request
-    is_number = within.isascii() and within.isdigit() and len(within) < 4
-    try:
-        level = level_index(cluster.topology.tree, int(within) if is_number else within, "--within")
-    except InvalidProblemError as error:
-        raise UsageError(f"--within {error.fault}") from None
-    most = list(request.most_groups)
-    most[level] = 1
-    return request._replace(most_groups=tuple(most))
-
-
-def _racks(cluster: Cluster, aims: Aims) -> list[WaitingGang]:
-    """Return what keeps whole nodes of racks free: one job, which has a segment in each rack."""
-    if not aims.racks:
-        return []
-    if aims.size < 1:
-        raise UsageError("--free-racks needs --size: how many nodes of each rack have to be free")
-    tree = cluster.topology.tree
-    levels, size = len(tree.hops) - 1, cluster.size
-    if not levels:
-        raise UsageError("--free-racks: the cluster's files name no racks; give a topology.conf")
-    largest = int(np.bincount(tree.groups_of(np.arange(size))[0]).max())
-    if largest >= 2 * aims.size:
-        fault = f"a rack has {largest} nodes, so that two parts of {aims.size} could lie in one rack"
-        raise UsageError(f"--size {aims.size}: {fault}; ask for more than half of the largest rack")
-    nodes, nothing = aims.racks * aims.size, np.zeros(len(cluster.resources), dtype=np.int64)
-    segments, everywhere = (aims.size, *(0,) * (levels - 1)), np.ones((1, size), dtype=np.bool_)
-    request = ClusterRequest(
-        nodes, nodes, nodes, 1, True, nothing, nothing, everywhere, (0,) * levels, 0, segments
-    )  # fmt: skip
-    return [WaitingGang(FREE_RACKS, request)]
-
-
-def _marked(cluster: Cluster, drained: str) -> BoolArray:
-    marked = np.zeros(cluster.size, dtype=np.bool_)
-    if drained:
-        try:
-            names = expand_hostlist(drained)
-            if not names:
-                raise UsageError(f"--drain {drained!r} names no node")
-            marked[cluster.topology.numbers(names)] = True
-        except HostlistError as error:
-            raise UsageError(f"--drain {drained}: {error}") from None
-        except InvalidProblemError as error:
-            raise UsageError(f"--drain {drained}: {error.fault}") from None
-    return marked
 
 
 def slurm_commands(steps: Sequence[Step], nodes_of: Mapping[str, str], drained: str = "") -> list[str]:

@@ -271,3 +271,94 @@ def test_the_instance_is_not_written_over_a_file_that_is_read(run: Run, site: Pa
     before = (site / "jobs.txt").read_text(encoding="utf-8")
     assert run(*files(site), "--drain", "n0", "--instance", site / "jobs.txt").code == 2
     assert (site / "jobs.txt").read_text(encoding="utf-8") == before
+
+
+MAINTENANCE = (
+    "ReservationName=maint StartTime=2026-01-01T00:00:00 EndTime=2036-01-01T00:00:00 Nodes={} NodeCnt=1 State=ACTIVE\n"
+)
+
+
+def with_reservation(site: Path, nodes: str) -> list[object]:
+    (site / "reservations.txt").write_text(MAINTENANCE.format(nodes), encoding="utf-8")
+    source = f"{site}/slurm.conf,{site}/topology.conf,{site}/reservations.txt"
+    return ["relocate", source, "--queue", site / "jobs.txt"]
+
+
+def test_nobody_is_moved_to_reserved_nodes(run: Run, site: Path) -> None:
+    answer = run(*with_reservation(site, "n[2-3,5-6]"), "--drain", "n0", "--json")
+    assert json.loads(answer.out)["moved"] == {"1": "n[1,7]"}
+    assert json.loads(run(*with_reservation(site, "n[2-3,5-7]"), "--drain", "n0", "--json").out)["stopped"] == ["1"]
+
+
+def test_racks_with_reserved_nodes_are_not_free(run: Run, site: Path) -> None:
+    assert run(*with_reservation(site, "n[2-3,5]"), "--free-racks", "1", "--size", "3").code == 4
+    assert run(*with_reservation(site, "n3"), "--free-racks", "1", "--size", "3").code == 0
+
+
+def test_a_job_of_a_reservation_stays_on_its_nodes(run: Run, site: Path) -> None:
+    of_maint = job(1, "n[0-1]", 2).replace("OverSubscribe", "Reservation=maint OverSubscribe")
+    (site / "jobs.txt").write_text(of_maint, encoding="utf-8")
+    found = json.loads(run(*with_reservation(site, "n[0-2]"), "--drain", "n0", "--json").out)
+    assert found["moved"] == {"1": "n[1-2]"}
+    # Its reservation is not given: nobody knows where it might go.
+    answer = run(*files(site), "--drain", "n0")
+    assert answer.code == 4
+    assert "running jobs that stay, of reservations that are not given: 1" in answer.err
+
+
+def test_a_job_of_a_reservation_starts_on_its_nodes(run: Run, site: Path) -> None:
+    waiting = job(9, "", 1, state="PENDING").replace("OverSubscribe", "Reservation=maint OverSubscribe")
+    (site / "jobs.txt").write_text(job(1, "n0", 1) + waiting, encoding="utf-8")
+    assert json.loads(run(*with_reservation(site, "n6"), "--start", "9", "--json").out)["started"] == {"9": "n6"}
+    fault = "--start 9: its reservation maint is not in the cluster's files"
+    assert fault in run(*files(site), "--start", "9").err
+
+
+@pytest.mark.parametrize(
+    "more", [" AllocTRES=cpu=1,mem=900M,node=1", " AllocTRES=cpu=1,mem=10M,node=1,gres/gpu=2,gres/gpu:a100=2"]
+)
+def test_a_job_keeps_all_memory_and_gpus_that_slurm_gave_it(run: Run, shared_site: Path, more: str) -> None:
+    conf = (shared_site / "slurm.conf").read_text(encoding="utf-8")
+    conf = conf.replace("RealMemory=1000", "RealMemory=1000 Gres=gpu:a100:2").replace("CR_Core", "CR_Core_Memory")
+    (shared_site / "slurm.conf").write_text(f"{conf}GresTypes=gpu\n", encoding="utf-8")
+    held = "".join(shared(number, f"n{number}", 1, 1, more).replace("Requeue=1", "Requeue=0") for number in range(8))
+    waiting = shared(9, "", 1, 1, " MinMemoryNode=500M TresPerNode=gres/gpu:a100:1").replace("RUNNING", "PENDING")
+    (shared_site / "jobs.txt").write_text(held + waiting.replace("Reason=None", "Reason=Resources"), encoding="utf-8")
+    answer = run(*files(shared_site), "--start", "9")
+    assert answer.code == 4
+    assert "at least 1 more must stop" in answer.err
+
+
+def test_a_job_on_shared_nodes_of_which_its_part_is_not_known_stays_and_fills_them(run: Run, shared_site: Path) -> None:
+    # Nine tasks are 8 and 1, or 1 and 8, or anything between.
+    uneven = shared(1, "n[0-1]", 2, 9, " AllocTRES=cpu=9,node=2").replace("NumTasks=2", "NumTasks=9")
+    rest = "".join(shared(number, f"n{number}", 1, 8).replace("Requeue=1", "Requeue=0") for number in range(2, 8))
+    rest = rest.replace("NumTasks=1 ", "NumTasks=8 ")
+    waiting = shared(9, "", 1, 7).replace("RUNNING", "PENDING").replace("Reason=None", "Reason=Resources")
+    waiting = waiting.replace("CPUs/Task=1", "CPUs/Task=7")
+    (shared_site / "jobs.txt").write_text(uneven + rest + waiting, encoding="utf-8")
+    answer = run(*files(shared_site), "--start", "9")
+    assert answer.code == 4
+    assert "of which the files do not say what they have of each node: 1" in answer.err
+    nodes = "".join(
+        f"NodeName=n{number} CPUTot=8 CPUAlloc={(1, 8)[number] if number < 2 else 8} RealMemory=1000 AllocMem=0"
+        f" State=MIXED Partitions=main\n"
+        for number in range(8)
+    )
+    (shared_site / "nodes.txt").write_text(nodes, encoding="utf-8")
+    parts = "PartitionName=main Default=YES Nodes=n[0-7]\n"
+    (shared_site / "parts.txt").write_text(parts, encoding="utf-8")
+    source = f"{shared_site}/nodes.txt,{shared_site}/parts.txt,{shared_site}/topology.conf"
+    answer = run("relocate", source, "--queue", shared_site / "jobs.txt", "--start", "9", "--json")
+    # What nodes give says where it has eight: its other node is free once it has left.
+    found = json.loads(answer.out)
+    assert (found["started"], found["stopped"]) == ({"9": "n0"}, ["1"])
+
+
+def test_that_no_state_of_nodes_is_given_is_said(run: Run, site: Path) -> None:
+    told = "the files do not say which nodes are drained or down"
+    assert told in run(*files(site), "--drain", "n0").err
+    node = "NodeName=n0 CPUTot=8 CPUAlloc=8 RealMemory=1000 AllocMem=0 State=ALLOCATED Partitions=main\n"
+    (site / "nodes.txt").write_text(node, encoding="utf-8")
+    words = ["relocate", f"{site}/slurm.conf,{site}/nodes.txt,{site}/topology.conf", "--queue", site / "jobs.txt"]
+    assert told not in run(*words, "--drain", "n0").err
