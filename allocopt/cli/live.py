@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +16,12 @@ from allocopt.cli.parameters import command_of, names_of
 if TYPE_CHECKING:
     from allocopt.live.hosting.hosts import Hosts
     from allocopt.live.hosting.service import HostingService
+    from allocopt.live.journal import Journal
+    from allocopt.live.relocate import Relocator
+    from allocopt.live.service import Mode, OptIn
+    from allocopt.live.slurm import Slurm
 
+_LEAVING_S = 120.0  # for which jobs that were queued again are waited for, until they have left their nodes
 _ANSWER_S = 10.0  # for which Slurm's answers are waited while guests run
 
 app = typer.Typer(no_args_is_help=True, help="Choose nodes of jobs on a cluster that runs; run guests on idle cores.")
@@ -41,6 +47,29 @@ class _ServiceOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class _RelocateOptions:
+    """Whether running jobs make room for gangs that wait."""
+
+    relocate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW", help="Make room for gangs that wait: advise (write plans) or requeue (also carry them out)."
+        ),
+    ] = None
+    within: Annotated[
+        str | None, typer.Option(metavar="LEVEL", help="Gangs get room within one leaf, pod or group of a level.")
+    ] = None
+    may_stop: Annotated[bool, typer.Option("--may-stop", help="Jobs may also stop, and wait, not only move.")] = False
+    relocate_after: Annotated[float, typer.Option(min=0, help="Seconds that a gang waits first.")] = 600.0
+    relocate_limit: Annotated[float, typer.Option(help="Seconds to solve each relocation.")] = 2.0
+    step_limit: Annotated[float, typer.Option(help="Seconds after which a step that is not done ends a plan.")] = 120.0
+    requeues_per_job: Annotated[
+        int, typer.Option(min=1, max=1000, help="Never queue a job again that has restarted so often.")
+    ] = 1
+    requeues_per_hour: Annotated[int, typer.Option(min=1, max=100_000, help="Queue at most so many jobs again.")] = 20
+
+
+@dataclass(frozen=True, slots=True)
 class _Times:
     """Times of the service in seconds."""
 
@@ -57,6 +86,7 @@ class _Times:
 def _slurm(
     journal: Annotated[Path, file_option("Where every decision is written, with its certificate.", metavar="FILE")],
     asked: _ServiceOptions,
+    relocating: _RelocateOptions,
     times: _Times,
     solver: Annotated[
         str, typer.Option(autocompletion=names_of("solvers"), help="Name of a solver of windows.")
@@ -66,9 +96,9 @@ def _slurm(
         Path | None, typer.Option(metavar="FILE", help="Look at once when it changes (touched by EpilogSlurmctld).")
     ] = None,
 ) -> None:
-    """Watch a Slurm, and place its waiting jobs.
+    """Watch a Slurm, place its waiting jobs, or make room for them.
 
-    It needs Slurm's commands in PATH; to pin, the rights of an operator.
+    It needs Slurm's commands in PATH; to pin, order or requeue, the rights of an operator.
     """
     from allocopt.errors import UsageError
     from allocopt.live import service
@@ -80,8 +110,10 @@ def _slurm(
     chosen = [mode for mode in modes if getattr(asked, mode)]
     if not chosen and asked.order is not None:
         chosen = [service.Mode.ORDER]
+    if not chosen and relocating.relocate is not None:
+        chosen = [service.Mode.OBSERVE]
     if len(chosen) != 1:
-        raise UsageError("one of --observe, --advise and --pin must be given, or --order")
+        raise UsageError("one of --observe, --advise and --pin must be given, or --order, or --relocate")
     if asked.weights is not None and asked.order is None:
         raise UsageError("weights are those of an order: give --order")
     if asked.order is not None and chosen[0] is service.Mode.OBSERVE:
@@ -90,9 +122,42 @@ def _slurm(
     order = None if asked.order is None else LiveOrder(network_named(asked.order, options))
     opted_in = service.OptIn(listed_words(asked.partition), listed_words(asked.qos), asked.comment)
     limits = service.Limits(times.period, times.time_limit, times.hold, times.pin_for)
-    slurm = Slurm(answer_s=limits.answer) if chosen[0].acts else Slurm()
+    acts = chosen[0].acts or relocating.relocate == "requeue"
+    relocator_of = _relocator(relocating, chosen[0])
+    slurm = Slurm(answer_s=limits.answer) if acts else Slurm()
     with Journal(journal) as file:
-        service.Service(slurm, file, chosen[0], opted_in, limits, solver, seed, wake, order).run(times.seconds)
+        relocator = None if relocator_of is None else relocator_of(slurm, file, opted_in)
+        service.Service(slurm, file, chosen[0], opted_in, limits, solver, seed, wake, order, relocator).run(
+            times.seconds
+        )
+
+
+def _relocator(asked: _RelocateOptions, mode: "Mode") -> "Callable[[Slurm, Journal, OptIn], Relocator] | None":
+    """Return what makes the relocator that is asked for; None if none is."""
+    from allocopt.errors import UsageError
+    from allocopt.live.relocate import Advise, RelocationLimits, Relocator
+    from allocopt.live.requeue import Requeue
+
+    if asked.relocate is None:
+        given = [name for name, is_given in (("--within", asked.within), ("--may-stop", asked.may_stop)) if is_given]
+        if given:
+            raise UsageError(f"{given[0]} is for relocations: give --relocate")
+        return None
+    limits = RelocationLimits(
+        wait=asked.relocate_after, solve=asked.relocate_limit, step=asked.step_limit, per_job=asked.requeues_per_job,
+        per_hour=asked.requeues_per_hour, within=asked.within, may_stop=asked.may_stop,
+    )  # fmt: skip
+    match asked.relocate:
+        case "advise":
+            return lambda slurm, journal, opted_in: Relocator(journal, opted_in, limits, Advise())
+        case "requeue" if mode.acts:
+            raise UsageError(f"--relocate requeue does not go with --{mode}: both tell jobs when and where to start")
+        case "requeue":
+            return lambda slurm, journal, opted_in: Relocator(
+                journal, opted_in, limits, Requeue(slurm, journal, limits)
+            )
+        case other:
+            raise UsageError(f"--relocate is {other!r}, must be advise or requeue")
 
 
 app.command("slurm")(command_of(_slurm))
@@ -229,28 +294,38 @@ def _release(
     """End everything that is held and pinned here; what a service does at its end."""
     import signal
 
-    from allocopt.live.service import release
-    from allocopt.live.slurm import Slurm, SlurmError
+    from allocopt.live.service import leaving, release
+    from allocopt.live.slurm import Slurm
 
     slurm = Slurm()
     if wait:
         # Ctrl-C ends the service, and that its watchdog.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.stdin.buffer.read()
-    released = []
-    # What a service was telling Slurm when it was killed comes a moment later.
-    for pause_s in (0, 1) if wait else (0,):
-        time.sleep(pause_s)
-        for left in reversed(range(30)):
-            try:
-                released += release(slurm)
-                break
-            except SlurmError:
-                # A slurmctld that restarts is waited for.
-                if not wait or not left:
-                    raise
-                time.sleep(2)
+    released: list[str] = []
+    # What a service was telling Slurm when it was killed comes a moment later; jobs that it queued again leave first.
+    end, is_last = time.monotonic() + _LEAVING_S, not wait
+    while True:
+        released += _when_it_answers(lambda: release(slurm), wait)
+        if is_last:
+            break
+        time.sleep(1)
+        is_last = time.monotonic() > end or not _when_it_answers(lambda: leaving(slurm), wait)
     print(f"released: {', '.join(released) if released else 'no job'}")
+
+
+def _when_it_answers(asked: "Callable[[], list[str]]", wait: bool) -> list[str]:
+    """Return what Slurm answers; one that restarts is waited for."""
+    from allocopt.live.slurm import SlurmError
+
+    for left in reversed(range(30)):
+        try:
+            return asked()
+        except SlurmError:
+            if not wait or not left:
+                raise
+            time.sleep(2)
+    raise AssertionError("the last try returns or raises")
 
 
 @app.command("replay")
@@ -272,6 +347,9 @@ def _replay(
         gain = 100 * (1 - found.objective / found.greedy) if found.greedy else 0.0
         print(f"windows {found.windows}, proved {found.proved}, hop cost {gain:.1f} % below the greedy rule's")
         print(f"pinned {found.pinned}, started as pinned {found.as_pinned}, unpinned {found.unpinned}")
+        if found.relocations:
+            made = f"done {found.relocated}, dropped {found.relocations_dropped}, jobs queued again {found.requeued}"
+            print(f"relocations planned {found.relocations}, proved {found.relocations_proved}, {made}")
         print(f"starts judged {found.starts}, proved {found.starts_proved}, regret {100 * found.regret:.1f} %")
     for one in found.wrong:
         print(f"allocopt: {journal}: line {one.line}: {one.fault}", file=sys.stderr)

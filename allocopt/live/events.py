@@ -120,6 +120,22 @@ class _Expected(_Event):
     ordered_wait_s: float
 
 
+class _Relocation(_Event):
+    gang: str
+    what: str
+    steps: list[dict[str, str]]
+    cost: float | None
+    proved: bool
+    answer: dict[str, Any]
+    instance: dict[str, Any]
+
+
+class _Ended(_Event):
+    job: str
+    requeued: int
+    why: str = ""
+
+
 class _Away(_Event):
     why: str = ""
 
@@ -130,6 +146,10 @@ _MODELS: dict[str, type[_Event]] = {
     "look": _Look,
     "window": _Window,
     "left": _Left,
+    "no relocation": _Left,
+    "relocation": _Relocation,
+    "relocation done": _Ended,
+    "relocation dropped": _Ended,
     "expected": _Expected,
     "away": _Away,
     "back": _Away,
@@ -137,7 +157,22 @@ _MODELS: dict[str, type[_Event]] = {
         (f"guest {word}" for word in ("placed", "quota", "paused", "refused", "ended", "killed")), _OfGuest
     ),
     "host ended": _OfHost,
-    **dict.fromkeys(("pinned", "held", "unpinned", "unseen", "released", "refused", "left alone", "placed"), _OfJobs),
+    **dict.fromkeys(
+        (
+            "pinned",
+            "held",
+            "requeued",
+            "moved",
+            "freed",
+            "unpinned",
+            "unseen",
+            "released",
+            "refused",
+            "left alone",
+            "placed",
+        ),
+        _OfJobs,
+    ),
 }
 
 

@@ -7,7 +7,7 @@ import fcntl
 import json
 import mmap
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +35,8 @@ class Totals:
     Numbers of looks, of windows, of those proved, of those cut to the greedy answer, and of their jobs, the hop costs
     of the answers and of the greedy ones, seconds of plans and solves; of starts that were judged and those of proven
     optimum, with the hop costs of what was chosen and what could have been; of jobs that were pinned, that started as
-    pinned, and that were given free, and of what Slurm refused.
+    pinned, and that were given free, and of what Slurm refused; of relocations, of those proved,
+    done and dropped, and of jobs that were queued again.
     """
 
     looks: int = 0
@@ -55,6 +56,11 @@ class Totals:
     as_pinned: int = 0
     unpinned: int = 0
     refused: int = 0
+    relocations: int = 0
+    relocations_proved: int = 0
+    relocated: int = 0
+    relocations_dropped: int = 0
+    requeued: int = 0
 
     @property
     def regret(self) -> float:
@@ -81,7 +87,14 @@ class Totals:
                         self.starts_proved += 1
                         self.chosen += event["chosen"]
                         self.optimum += event["optimum"]
-            case "pinned" | "unpinned" | "refused" as name:
+            case "relocation":
+                self.relocations += 1
+                self.relocations_proved += event["proved"]
+            case "relocation done":
+                self.relocated += 1
+            case "relocation dropped":
+                self.relocations_dropped += 1
+            case "pinned" | "unpinned" | "refused" | "requeued" as name:
                 setattr(self, name, getattr(self, name) + 1)
             case "look":
                 self.looks = event["looks"]
@@ -202,7 +215,7 @@ def parsed(line: bytes, path: Path, where: str, *, is_first: bool = False) -> di
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A window whose answer does not hold."""
+    """A window or relocation whose answer does not hold."""
 
     line: int
     fault: str
@@ -219,16 +232,17 @@ class Replay(Totals):
         """Verify every answer of a journal again, and add up; raise `BadFileError` if it is damaged."""
         found = cls()
         for number, event in enumerate(read_journal(path), 1):
-            fault = _fault(event, path) if event["event"] == "window" else ""
+            check, counted = _CHECKS.get(event["event"], (None, ""))
+            fault = check(event, path) if check is not None else ""
             if fault:
                 found.wrong.append(Wrong(number, fault))
-                found.windows += 1
+                setattr(found, counted, getattr(found, counted) + 1)
             else:
                 found.add(event)
         return found
 
 
-def _fault(event: Mapping[str, Any], path: Path) -> str:
+def _fault_of_window(event: Mapping[str, Any], path: Path) -> str:
     try:
         problem = problem_from_object(event["instance"], path)
         solution = solution_from_object(event["answer"], path)
@@ -236,3 +250,25 @@ def _fault(event: Mapping[str, Any], path: Path) -> str:
     except AllocoptError as error:
         return str(error)
     return "is worse than the greedy answer" if objective > event["greedy"] * (1 + EQUAL_RELATIVE) else ""
+
+
+def _fault_of_relocation(event: Mapping[str, Any], path: Path) -> str:
+    try:
+        problem = problem_from_object(event["instance"], path)
+        solution = solution_from_object(event["answer"], path)
+        if solution.answer is None:
+            return "has steps, but no answer" if event["steps"] else ""
+        cost = check_solution(problem, solution)
+    except AllocoptError as error:
+        return str(error)
+    told = [(step["action"], step["job"]) for step in event["steps"]]
+    if told != [(step["action"], step["job"]) for step in event["answer"]["steps"]]:
+        return "has other steps than its answer"
+    return "" if abs(cost - event["cost"]) <= EQUAL_RELATIVE * max(1.0, cost) else f"has a cost of {cost:g}"
+
+
+_CHECKS: Mapping[str, tuple[Callable[[Mapping[str, Any], Path], str], str]] = {
+    "window": (_fault_of_window, "windows"),
+    "relocation": (_fault_of_relocation, "relocations"),
+}
+"""How answers of events are verified again, and what of `Totals` counts them."""

@@ -249,6 +249,10 @@ def metrics_text(view: View, now_s: float) -> str:
         ("jobs_as_pinned", "", "Jobs that started on the nodes to which they were pinned.", totals.as_pinned),
         ("jobs_unpinned", "", "Jobs whose pin was taken back.", totals.unpinned),
         ("refused", "", "What Slurm refused.", totals.refused),
+        ("relocations", "", "Plans that make room for a gang, and proofs that none does.", totals.relocations),
+        ("relocations_done", "", "Relocations that were carried out.", totals.relocated),
+        ("relocations_dropped", "", "Relocations that were given up.", totals.relocations_dropped),
+        ("jobs_requeued", "", "Jobs that were queued again for a gang.", totals.requeued),
     )
     gauges: tuple[tuple[str, str, str, float | None], ...] = (
         ("up", "", "Whether the service runs and Slurm answers it.", float(found["condition"] == "running")),

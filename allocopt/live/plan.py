@@ -27,10 +27,11 @@ from allocopt.simulator.shared.present import RunningJob, state_after_pass
 from allocopt.simulator.shared.room import places_of
 from allocopt.simulator.shared.state import AllocationRule as Rule
 from allocopt.simulator.shared.state import Shared, SharedMachine, SharedRules
-from allocopt.solving.result import Result
+from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import prepare, solve
 from allocopt.solving.verify import verify
 from allocopt.solving.windows import KINDS, window_solver
+from allocopt.version import __version__
 
 EASY = SharedRules(Rule.LOWEST_SWITCH, Backfill.EASY)
 
@@ -88,6 +89,13 @@ class PlannedWindow:
         # Compiling does not count as time of the solver.
         prepare(found, [self.problem])
         return solve(self.problem, solver=found, time_limit=time_limit, seed=seed, warm_start=self.greedy)
+
+    def unsolved(self, runtime_s: float, seed: int) -> Result:
+        """Return the greedy solution as a result, for want of another."""
+        return Result(
+            Status.FEASIBLE, StopReason.TIME_LIMIT, self.greedy_objective, None, runtime_s, self.greedy, seed,
+            "greedy", __version__,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

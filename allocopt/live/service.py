@@ -21,7 +21,9 @@ from allocopt.errors import UsageError
 from allocopt.live.journal import FORMAT, VERSION, Journal
 from allocopt.live.lock import only_service
 from allocopt.live.order import LiveOrder, nice_of
+from allocopt.live.pins import FREE, cleared, mark_of, pinned
 from allocopt.live.plan import Plan, Queue, ordered, plan, queue_of, started_alone
+from allocopt.live.relocate import RESERVATION, RelocationQuestion, Relocator
 from allocopt.live.savings import expected_savings
 from allocopt.live.slurm import (
     ANSWER_S,
@@ -43,10 +45,10 @@ from allocopt.solving.windows import check_window_solver
 
 CLUSTER_ANEW_S = 600.0  # after which nodes and partitions are asked for again
 SOON_S = 0.1  # after which Slurm is looked at again where something is about to change
+STEPS_S = 0.5  # after which Slurm is looked at again while jobs are relocated
 LEAVING_S = 5.0  # for which a job that leaves its nodes is waited for
 AGAIN_S = 2.0  # after which a Slurm that did not answer is asked again
 WAKE_S = 0.02  # between two looks at the file that wakes
-_FREE = {"StartTime": "now", "AdminComment": ""}  # of a job that is no longer held or looked after
 
 
 class Mode(StrEnum):
@@ -135,6 +137,8 @@ class Service:
         A file; when it changes, the next look is taken at once.
     order
         The order of the jobs that opted in, among themselves; None for Slurm's.
+    relocator
+        Makes room for gangs that wait by running jobs that stop or move; None for nobody.
     """
 
     slurm: Slurm
@@ -146,6 +150,7 @@ class Service:
     seed: int = 0
     wake: Path | None = None
     order: LiveOrder | None = None
+    relocator: Relocator | None = None
     _seen: set[str] = field(default_factory=set)
     _refused: set[str] = field(default_factory=set)
     _told: dict[str, str] = field(default_factory=dict)
@@ -164,7 +169,12 @@ class Service:
     _solving: SolverProcess = field(init=False)
 
     def __post_init__(self) -> None:
-        self._solving = SolverProcess(self.solver, self.limits.solve, self.seed)
+        tried = (RelocationQuestion.sample(),) if self.relocator is not None else ()
+        self._solving = SolverProcess(self.solver, self.limits.solve, self.seed, tried)
+
+    @property
+    def _acts(self) -> bool:
+        return self.mode.acts or (self.relocator is not None and self.relocator.acts)
 
     def run(self, seconds: float | None = None) -> None:
         """Serve for so long, or until Ctrl-C; what is held and pinned is released at the end.
@@ -172,8 +182,9 @@ class Service:
         Raises `SlurmError` if Slurm does not answer at the beginning, or lets nobody act as it was asked to.
         """
         check_window_solver(self.solver)
-        if self.mode.acts and self.opted_in.is_all:
-            raise UsageError(f"{self.mode} is for jobs that opted in: by --partition, --qos or --comment")
+        if self._acts and self.opted_in.is_all:
+            acting = self.mode if self.mode.acts else "relocate requeue"
+            raise UsageError(f"--{acting} is for jobs that opted in: by --partition, --qos or --comment")
         cluster = self.slurm.cluster()
         for partition in self.opted_in.partitions:
             cluster.partition(partition)
@@ -214,10 +225,12 @@ class Service:
                         self._tell_away(error)
                         self._put_off()
                         pause_s = min(AGAIN_S, pause_s)
+                    if self.relocator is not None and self.relocator.is_under_way:
+                        pause_s = min(STEPS_S, pause_s)
                     while (left := at + pause_s - time.monotonic()) > 0 and self._touched() == touched:
                         time.sleep(left if self.wake is None else min(left, WAKE_S))
             finally:
-                if self.mode.acts and not self._is_second:
+                if self._acts and not self._is_second:
                     with suppress(SlurmError):
                         released = release(self.slurm)
                         self.journal.write("released", time.time(), jobs=released)
@@ -242,22 +255,21 @@ class Service:
         # Who waits comes first; what has started can be judged later.
         if self.order is not None:
             self.order.learn(look)
-        if self.mode is not Mode.OBSERVE:
+        if self.mode is not Mode.OBSERVE or self._acts:
             self._check_alone(look)
         if self.mode is Mode.ORDER:
             self._place(look)
         elif self.mode is not Mode.OBSERVE:
             self._plan(look)
+        if self.relocator is not None:
+            self.relocator.step(look, self._solving, self._begun_ms)
         self._judge(look)
         self._states.write(self.journal, look)
 
     def _check_alone(self, look: Look) -> None:
         # Tasks of an array come one after another with its mark.
-        marks = {
-            (job.id.partition("_")[0], job.admin_comment): job.mark.get("by", 0)
-            for job in look.jobs
-            if job.state == "PENDING"
-        }
+        # Those of jobs that run count, too: they may be queued again.
+        marks = {(job.id.partition("_")[0], job.admin_comment): job.mark.get("by", 0) for job in look.jobs}
         older = frozenset(mark for mark, by in marks.items() if 0 < by < self._begun_ms)
         # One that was killed has left marks, but makes no more.
         if self._older is not None and older - self._older:
@@ -376,7 +388,7 @@ class Service:
             if job.is_pinned:
                 self._end_pin(look, job, later)
             elif job.is_marked and not self._may_hold(job):
-                self._do(look, "left alone", job, {**_cleared(job), **_FREE})
+                self._do(look, "left alone", job, {**cleared(job), **FREE})
             elif job.id in chosen:
                 self._pin(look, job, chosen[job.id])
             elif not self._is_mine(job) and time.monotonic() < end and self._may_hold(job):
@@ -403,14 +415,8 @@ class Service:
                 self.slurm.update(sorted(self._held), StartTime=self._later(time.time()))
 
     def _pin(self, look: Look, job: SlurmJob, nodes: Sequence[str]) -> None:
-        asked = job.request
-        values = {"ReqNodeList": fold_hostlist(nodes), "StartTime": "now"}
-        mark = f"{self._mark(job)} pinned={int(look.now_s)}"
-        # A list of nodes is a minimum, to which Slurm adds.
-        if asked is not None and asked.least_nodes != asked.most_nodes:
-            values["NumNodes"] = str(len(nodes))
-            mark += f" least={asked.least_nodes} most={asked.most_nodes or 0}"
-        if self._do(look, "pinned", job, {**values, "AdminComment": mark}, nodes=values["ReqNodeList"]):
+        values = pinned(job, nodes, self._mark(job), look.now_s)
+        if self._do(look, "pinned", job, values, nodes=values["ReqNodeList"]):
             self._pins[job.id] = tuple(nodes)
 
     def _end_pin(self, look: Look, job: SlurmJob, later: str) -> None:
@@ -418,15 +424,15 @@ class Service:
         # The clock may have been put back.
         since = look.now_s - job.mark["pinned"]
         if gone:
-            self._do(look, "unpinned", job, {**_cleared(job), **self._as_held(job, later)}, why=f"{gone[0]} is not up")
+            self._do(look, "unpinned", job, {**cleared(job), **self._as_held(job, later)}, why=f"{gone[0]} is not up")
         elif not -self.limits.pin <= since <= self.limits.pin:
             # Slurm has a reason that is not known here, which the next pin would not change.
             self._refused.add(job.id)
             why = f"did not start within {self.limits.pin:g} s"
-            self._do(look, "unpinned", job, {**_cleared(job), **_FREE}, why=why)
+            self._do(look, "unpinned", job, {**cleared(job), **FREE}, why=why)
 
     def _mark(self, job: SlurmJob) -> str:
-        return f"{MARK} priority={job.own_priority} by={self._begun_ms}"
+        return mark_of(job, self._begun_ms)
 
     def _as_placed(self, job: SlurmJob) -> str:
         return f"{MARK},by={self._begun_ms},nice={job.nice}"
@@ -467,7 +473,7 @@ class Service:
     @contextmanager
     def _watched(self) -> Iterator[None]:
         """Let another process release all when this one ends, however it does."""
-        if not self.mode.acts:
+        if not self._acts:
             yield
             return
         environment = {**self.slurm.env, "PYTHONPATH": child_environment()["PYTHONPATH"]}
@@ -491,8 +497,13 @@ class Service:
 
 
 def release(slurm: Slurm) -> list[str]:
-    """End all that is held and pinned on a cluster; return the ids of the jobs."""
-    marked = [job for job in slurm.look().jobs if job.is_marked and job.state == "PENDING"]
+    """End all that is held, pinned and reserved on a cluster; return the ids of the jobs."""
+    look = slurm.look()
+    for one in look.closures:
+        if one.name.startswith(RESERVATION):
+            with suppress(SlurmRefusedError):
+                slurm.end_reservation(one.name)
+    marked = [job for job in look.jobs if job.is_marked and job.state == "PENDING"]
     placed = {job.together or job.id: job.own_nice for job in marked if job.is_placed}
     slurm.update_each({job: {"Nice": str(nice), "AdminComment": ""} for job, nice in placed.items()})
     released, marked = marked, [job for job in marked if not job.is_placed]
@@ -500,12 +511,17 @@ def release(slurm: Slurm) -> list[str]:
     # They may have started or ended meanwhile.
     if held:
         with suppress(SlurmError):
-            slurm.update(held, **_FREE)
+            slurm.update(held, **FREE)
     for job in marked:
         if job.is_pinned:
             with suppress(SlurmError):
-                slurm.update([job.id], **_cleared(job), **_FREE)
+                slurm.update([job.id], **cleared(job), **FREE)
     return [job.id for job in released]
+
+
+def leaving(slurm: Slurm) -> list[str]:
+    """Return the ids of the jobs that were queued again here, and have not left their nodes yet."""
+    return [job.id for job in slurm.look().jobs if job.state == "COMPLETING" and "requeued" in job.mark]
 
 
 def _at_once(look: Look, chosen: Container[str]) -> list[SlurmJob]:
@@ -518,14 +534,6 @@ def _at_once(look: Look, chosen: Container[str]) -> list[SlurmJob]:
         left = (task for task in expand_hostlist(ids) if task not in chosen)
         found[ids] = replace(found[ids], id=fold_hostlist(left))
     return list(found.values())
-
-
-def _cleared(job: SlurmJob) -> dict[str, str]:
-    if not job.is_pinned:
-        return {}
-    mark = job.mark
-    nodes = f"{mark['least']}-{mark['most']}" if mark.get("most") else str(mark.get("least"))
-    return {"ReqNodeList": ""} | ({"NumNodes": nodes} if "least" in mark else {})
 
 
 @contextmanager

@@ -5,6 +5,7 @@ Jobs are read as JSON, for users may write anything into names and comments. Eve
 
 import json
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,19 @@ import numpy as np
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.cluster import CORES, GPUS, MEMORY, THOUSANDTHS, Cluster
 from allocopt.cluster.conf_lines import ConfLine
-from allocopt.cluster.hostlist import HostlistExpander, expand_hostlist
+from allocopt.cluster.hostlist import HostlistExpander, expand_hostlist, fold_hostlist
 from allocopt.cluster.request import Request
 from allocopt.cluster.slurm_conf import conf_lines, slurm_cluster
-from allocopt.cluster.slurm_jobs import MAY_START, RUNNING, TASK_LIMIT, array_tasks, job_request, job_state
+from allocopt.cluster.slurm_jobs import (
+    MAY_START,
+    RUNNING,
+    TASK_LIMIT,
+    Queue,
+    array_tasks,
+    job_request,
+    job_state,
+    queue_of,
+)
 from allocopt.cluster.slurm_records import job_values, unwrapped
 from allocopt.cluster.topology_conf import slurm_topology
 from allocopt.cluster.unserved import unmodelled
@@ -102,6 +113,8 @@ class SlurmJob:
         Ids, as a hostlist, of the tasks of an array that are one job to Slurm, of which it is one.
     nice
         What is taken from its priority, by its user or here.
+    restarts
+        How often Slurm has queued it again, for whatever reason.
     """
 
     id: str
@@ -125,6 +138,7 @@ class SlurmJob:
     name: str = ""
     together: str = ""
     nice: int = 0
+    restarts: int = 0
 
     @property
     def finite_limit_s(self) -> float:
@@ -145,8 +159,8 @@ class SlurmJob:
     def mark(self) -> Mapping[str, int]:
         """Numbers of the mark.
 
-        ``priority`` before it was held, ``by`` the service that began at, in ms, ``pinned`` at, in s, ``least`` and
-        ``most`` nodes, ``nice`` before it was put in another place of the queue.
+        ``priority`` before it was held, ``by`` the service that began at, in ms, ``pinned`` and ``requeued`` at, in s,
+        ``least`` and ``most`` nodes, ``nice`` before it was put in another place of the queue.
         """
         return {key: int(value) for key, value in _MARKED.findall(self.admin_comment)} if self.is_marked else {}
 
@@ -183,6 +197,7 @@ class Closure:
     start_s: float
     end_s: float
     nodes: tuple[str, ...]
+    name: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +216,8 @@ class Look:
         States of the nodes on which no job may start, by name.
     closures
         Reservations.
+    listed
+        The jobs as ``squeue --json`` tells of them.
     """
 
     now_s: float
@@ -208,6 +225,7 @@ class Look:
     jobs: tuple[SlurmJob, ...]
     away: Mapping[str, str]
     closures: tuple[Closure, ...] = ()
+    listed: Sequence[Mapping[str, Any]] = ()
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -233,6 +251,25 @@ class Look:
         whole = capacity[:, 0] <= amounts[:, 0]
         amounts[whole] = capacity[whole]
         return nodes, amounts
+
+    def queue_with(self, waiting: str) -> Queue:
+        """Return the jobs that have nodes, and one that waits, as they are read from the files of a queue.
+
+        Nodes and a time to begin that jobs were given here count as if their users had not asked for them. Raises
+        `BadFileError` if a value cannot be read.
+        """
+        jobs, expander, lines = {job.id: job for job in self.jobs}, HostlistExpander(), []
+        for told in self.listed:
+            job = jobs.get(_job_id(told))
+            if job is None or not (job.state in RUNNING or job.id == waiting):
+                continue
+            values = job_values(told)
+            if job.is_pinned:
+                values.pop("reqnodelist", None)
+            if job.is_delayed and job.state == "PENDING":
+                values["reason"] = "None"
+            lines.append(ConfLine(Path("squeue --json"), f"job {job.id}", values, expander, is_printed=True))
+        return queue_of((line, "") for line in lines)
 
     def gone_since(self, before: "Look") -> tuple[SlurmJob, ...]:
         """Return the jobs that had their nodes at an earlier look, and are not listed with nodes any more.
@@ -369,7 +406,7 @@ class Slurm:
         away = {
             name: state for state, hostlist in nodes_in if state not in USABLE for name in expand_hostlist(hostlist)
         }
-        closures = [dict(_SHOWN.findall(line)) for line in booked.splitlines() if "Nodes=" in line]
+        closures = [dict(_SHOWN.findall(line)) for line in booked.splitlines() if " Nodes=" in line]
         return Look(
             time.time(),
             self.cluster(),
@@ -380,9 +417,11 @@ class Slurm:
                     instant_s(one["StartTime"]),
                     instant_s(one["EndTime"]),
                     tuple(expand_hostlist("" if one["Nodes"] == "(null)" else one["Nodes"])),
+                    one.get("ReservationName", ""),
                 )
                 for one in closures
             ),
+            jobs,
         )
 
     def update(self, jobs: Sequence[str], **values: str) -> None:
@@ -390,6 +429,26 @@ class Slurm:
         told = [f"{key}={value}" for key, value in values.items()]
         for at in range(0, len(jobs), _MOST_IDS):
             self.said("scontrol", "update", f"JobId={','.join(jobs[at : at + _MOST_IDS])}", *told)
+
+    def requeue(self, job: str) -> None:
+        """Stop a batch job that runs, and queue it again; raise `SlurmError` if Slurm refuses."""
+        self.said("scontrol", "requeue", job)
+
+    def reserve(self, name: str, nodes: Sequence[str], until_s: float, *, anew: bool) -> None:
+        """Keep jobs that do not run yet off nodes until a time, or, if that is done already, until another time."""
+        end = f"EndTime={datetime.fromtimestamp(until_s, UTC):%Y-%m-%dT%H:%M:%S}"
+        if not anew:
+            self.said("scontrol", "update", f"ReservationName={name}", end)
+            return
+        # A reservation needs somebody whose jobs may ask for it; nobody does.
+        user = f"Users={pwd.getpwuid(os.geteuid()).pw_name}"
+        listed = f"Nodes={fold_hostlist(nodes)}"
+        made = ("StartTime=now", end, "Flags=IGNORE_JOBS")
+        self.said("scontrol", "create", "reservation", f"ReservationName={name}", listed, user, *made)
+
+    def end_reservation(self, name: str) -> None:
+        """Let jobs have the nodes of a reservation."""
+        self.said("scontrol", "delete", f"ReservationName={name}")
 
     def update_each(self, values: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
         """Set values of waiting jobs, by job, in one go; return why Slurm refused, by job. Values hold no blanks.
@@ -457,7 +516,6 @@ def slurm_jobs(listed: Sequence[Mapping[str, Any]]) -> tuple[SlurmJob, ...]:
 
 def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
     """Return a job of what ``squeue --json`` tells of it, all tasks of an array that wait being one."""
-    task = _number(told.get("array_task_id"))
     limit = _number(told.get("time_limit"))
     request, fault = None, ""
     strange = [key for key in _LEFT if _is_told(told.get(key))]
@@ -477,7 +535,7 @@ def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
         except BadFileError as error:
             fault = str(error)
     return SlurmJob(
-        str(told["job_id"]) if task is None else f"{_number(told['array_job_id']):.0f}_{task:.0f}",
+        _job_id(told),
         str(told.get("user_name") or told.get("user_id")),
         str(told.get("partition") or ""),
         str(told.get("qos") or ""),
@@ -497,7 +555,13 @@ def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
         dict(_allocated(told)),
         str(told.get("name") or ""),
         nice=_nice(told.get("nice")),
+        restarts=int(_number(told.get("restart_cnt")) or 0),
     )
+
+
+def _job_id(told: Mapping[str, Any]) -> str:
+    task = _number(told.get("array_task_id"))
+    return str(told["job_id"]) if task is None else f"{_number(told['array_job_id']):.0f}_{task:.0f}"
 
 
 def _nice(told: Any) -> int:

@@ -1,4 +1,4 @@
-"""Solves of windows in a process of their own, which is ended when it takes too long: then the greedy answer holds.
+"""Solves in a process of their own, which is ended when it takes too long: then a window has its greedy answer.
 
 Kernels and native solvers cannot be interrupted where they run, only with their process.
 """
@@ -6,19 +6,19 @@ Kernels and native solvers cannot be interrupted where they run, only with their
 import os
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
-from typing import Any
+from typing import Any, Protocol
 
 from allocopt.errors import AllocoptError
-from allocopt.live.plan import PlannedWindow, make_plans_ready
+from allocopt.live.plan import make_plans_ready
 from allocopt.problems.instances import shipped_problems
-from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.result import Result
 from allocopt.solving.solve import solve
 from allocopt.solving.windows import KINDS, window_solver
-from allocopt.version import __version__
 
 GRACE_S = 2.0
 """Seconds beyond its limit that a solve may take."""
@@ -27,18 +27,28 @@ _REST_S, _LONGEST_REST_S = 1.0, 600.0  # before a process is started again, whic
 _LEAVE_S = 2.0  # for a process to end by itself
 
 
+class Question(Protocol):
+    """What a solver is asked, such as a window."""
+
+    def solved(self, solver: str, time_limit: float, seed: int) -> Result:
+        """Return the verified result of a solver."""
+
+    def unsolved(self, runtime_s: float, seed: int) -> Result:
+        """Return what holds where a solver gives no answer in time."""
+
+
 class SolverFailedError(AllocoptError):
     """A solver that gave no answer when it was tried."""
 
 
 class SolverProcess:
-    """Solves of windows with a solver, under a limit in seconds.
+    """Solves of windows and relocations, under a limit in seconds; questions beside windows are tried before.
 
     Raises `AllocoptError` on entry if the solver fails on the problems that are shipped.
     """
 
-    def __init__(self, solver: str, time_limit: float, seed: int) -> None:
-        self.solver, self.time_limit, self.seed = solver, time_limit, seed
+    def __init__(self, solver: str, time_limit: float, seed: int, tried: Sequence[Question] = ()) -> None:
+        self.solver, self.time_limit, self.seed, self.tried = solver, time_limit, seed, tried
         self._process: SpawnProcess | None = None
         self._channel: Connection[Any, Any] | None = None
         self._is_ready = False
@@ -63,29 +73,31 @@ class SolverProcess:
         """End the process."""
         self._end()
 
-    def answer(self, window: PlannedWindow, solver: str | None = None) -> tuple[Result, str]:
-        """Return the verified answer, never worse than the greedy one, and why it is that, where there was no other."""
+    def answer(
+        self, question: Question, solver: str | None = None, time_limit: float | None = None
+    ) -> tuple[Result, str]:
+        """Return the verified answer, and why it is that which holds without a solver, if it is.
+
+        Solver and limit are those of the process, unless others are given.
+        """
+        limit_s = self.time_limit if time_limit is None else time_limit
         began = time.perf_counter()
         fault = self._unready()
         answer: Result | str | None = None
         if not fault:
             assert self._channel is not None, "it is ready"
             with suppress(EOFError, OSError):
-                self._channel.send((window, solver or self.solver, self.time_limit, self.seed))
-                if self._channel.poll(self.time_limit + 2 * GRACE_S):
+                self._channel.send((question, solver or self.solver, limit_s, self.seed))
+                if self._channel.poll(limit_s + 2 * GRACE_S):
                     answer = self._channel.recv()
             if isinstance(answer, Result):
                 self._rest_s = _REST_S
                 return answer, ""
-            fault = answer or f"solver {solver or self.solver!r} gave no answer within its {self.time_limit:g} s"
+            fault = answer or f"solver {solver or self.solver!r} gave no answer within its {limit_s:g} s"
             if answer is None:
                 self._rest()
         runtime_s = time.perf_counter() - began
-        greedy = Result(
-            Status.FEASIBLE, StopReason.TIME_LIMIT, window.greedy_objective, None, runtime_s, window.greedy, self.seed,
-            "greedy", __version__,
-        )  # fmt: skip
-        return greedy, fault
+        return question.unsolved(runtime_s, self.seed), fault
 
     def _unready(self) -> str:
         if self._process is None and time.monotonic() >= self._again_s:
@@ -104,7 +116,7 @@ class SolverProcess:
         context = get_context("spawn")
         self._channel, theirs = context.Pipe()
         # Not a daemon, for solvers may have processes of their own.
-        self._process = context.Process(target=_serve, args=(theirs, self.solver), daemon=False)
+        self._process = context.Process(target=_serve, args=(theirs, self.solver, self.tried), daemon=False)
         self._process.start()
         theirs.close()
 
@@ -127,7 +139,7 @@ class SolverProcess:
         self._channel = self._process = None
 
 
-def _serve(channel: "Connection[Any, Any]", solver: str) -> None:
+def _serve(channel: "Connection[Any, Any]", solver: str, tried: Sequence[Question]) -> None:
     # Ctrl-C is for the service, which ends this one.
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -138,6 +150,8 @@ def _serve(channel: "Connection[Any, Any]", solver: str) -> None:
         signal.setitimer(signal.ITIMER_REAL, _FIRST_S)
         for kind in KINDS:
             solve(shipped_problems(kind)[0], solver=window_solver(solver, kind), time_limit=GRACE_S, seed=0)
+        for question in tried:
+            question.solved("auto", GRACE_S, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         channel.send(None)
     except AllocoptError as error:
@@ -145,13 +159,13 @@ def _serve(channel: "Connection[Any, Any]", solver: str) -> None:
         return
     while True:
         try:
-            window, name, time_limit, seed = channel.recv()
+            question, name, time_limit, seed = channel.recv()
         except EOFError:
             return
         signal.setitimer(signal.ITIMER_REAL, time_limit + GRACE_S)
         answer: Result | str
         try:
-            answer = window.solved(name, time_limit, seed)
+            answer = question.solved(name, time_limit, seed)
         except AllocoptError as error:
             answer = str(error)
         signal.setitimer(signal.ITIMER_REAL, 0)

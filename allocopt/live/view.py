@@ -35,6 +35,13 @@ _WORDS = {
     "unseen": "job {job} had a pin and is no longer listed; whether it started there is not known",
     "left alone": "job {job} has changed, and is left to Slurm",
     "left": "job {job} is left to Slurm: {why}",
+    "no relocation": "job {job} gets no room by relocation: {why}",
+    "relocation": "room for job {gang}: {what}",
+    "requeued": "job {job} leaves its nodes for job {gang}",
+    "moved": "job {job} has moved to {nodes}",
+    "freed": "job {job} is free again",
+    "relocation done": "job {job} has its room; {requeued} jobs were queued again",
+    "relocation dropped": "the relocation for job {job} is dropped: {why}; {requeued} jobs were queued again",
     "refused": "Slurm refuses for {jobs}: {why}",
     "released": "free again: {jobs}",
     "started": "job {job} starts on {nodes}{how}{cost}",
@@ -320,6 +327,11 @@ def _status(view: View, now_s: float) -> Iterator[str]:
     if expected := found["expected"]:
         order, slurm = (duration(expected[name]) for name in ("ordered_wait_s", "slurm_wait_s"))
         yield f"order    expected mean wait of {expected['waiting']:,} jobs {order}, in Slurm's order {slurm}"
+    if totals.relocations:
+        ended = (
+            f"{totals.relocated:,} done, {totals.relocations_dropped:,} dropped; {totals.requeued:,} jobs queued again"
+        )
+        yield f"room     {totals.relocations:,} plans: {totals.relocations_proved:,} proved, {ended}"
     if window := found["window"]:
         gap = "unknown" if window["gap"] is None else percent(window["gap"], 2)
         bound = "none" if window["bound"] is None else f"{window['bound']:,.0f}"
@@ -342,7 +354,8 @@ def _in_words(event: Mapping[str, Any]) -> str:
         told["how"] = ", as pinned" if told["as_pinned"] else ", not as pinned"
     if event.get("optimum") is not None:
         told["cost"] = f": hop cost {event['chosen']:,.0f}, optimum {event['optimum']:,.0f}"
-    return _WORDS.get("cut" if "cut" in event else event["event"], "").format_map(told)
+    is_cut = event["event"] == "window" and "cut" in event
+    return _WORDS.get("cut" if is_cut else event["event"], "").format_map(told)
 
 
 def _place(job: str) -> tuple[int, str]:

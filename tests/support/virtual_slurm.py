@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.virtual_slurm import VirtualSlurm, hooks, missing, open_folder, running, tree_files
 
-PORT = 21_000
+PORT = int(os.environ.get("VIRTUAL_SLURM_PORT", "21000"))
 WAIT_S = 180.0  # on a machine that is busy with other things
 _MOST_NODES = 100
 

@@ -30,6 +30,22 @@ def test_what_is_no_journal_is_refused_in_a_line(run: Run, tmp_path: Path, comma
         assert str(tmp_path / name) in run("live", command, tmp_path / name).refusal(3)
 
 
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        (("--relocate", "maybe"), "--relocate is 'maybe', must be advise or requeue"),
+        (("--relocate", "requeue", "--pin"), "--relocate requeue does not go with --pin"),
+        (("--relocate", "requeue", "--order", "evolved-formula"), "--relocate requeue does not go with --order"),
+        (("--relocate", "advise", "--step-limit", "0"), "--step-limit is 0 s, must be above 0"),
+        (("--observe", "--within", "leaf"), "--within is for relocations: give --relocate"),
+    ],
+)
+def test_relocations_that_make_no_sense_are_refused(
+    run: Run, tmp_path: Path, options: tuple[str, ...], fault: str
+) -> None:
+    assert fault in run("live", "slurm", "--journal", tmp_path / "j.jsonl", *options).refusal(2)
+
+
 @pytest.mark.slow
 def test_the_page_is_served_until_it_is_interrupted(run: Run, start: Start, tmp_path: Path) -> None:
     path = a_journal(tmp_path / "j.jsonl")
