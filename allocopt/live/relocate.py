@@ -23,8 +23,9 @@ from allocopt.live.slurm import WAITING, Look, SlurmJob
 from allocopt.live.solver_process import SolverProcess
 from allocopt.problems.instances import object_from_problem, shipped_problems
 from allocopt.problems.kind import kind_of
+from allocopt.problems.relocation.aims import MOVE_SHARE, Aims
 from allocopt.problems.relocation.problem import GETS_NODES, PlacedJob, Relocation, RelocationProblem
-from allocopt.problems.relocation.snapshot import MOVE_SHARE, Aims, snapshot
+from allocopt.problems.relocation.snapshot import snapshot
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solution_files import object_from_result

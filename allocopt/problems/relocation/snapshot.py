@@ -43,7 +43,9 @@ def snapshot(cluster: Cluster, queue: Queue, aims: Aims, name: str) -> tuple[Rel
         raise UsageError("the queue has no running job, so that nobody can stop or move")
     whole = cluster.complete or cluster
     takes_jobs = np.isin(np.array(whole.topology.nodes), np.array(cluster.topology.nodes))
-    found = _Snapshot(whole, {job.id: job.reservation for job in (*queue.jobs, *queue.running) if job.reservation})
+    waits = {job.id: job.reservation for job in queue.jobs if job.reservation}
+    runs = {job.id: job.reservation for job in queue.running if job.reservation}
+    found = _Snapshot(whole, waits | runs)
     for job in queue.running:
         found.add(job)
     capacity = found.capacity()
@@ -67,7 +69,7 @@ class _Snapshot:
     def __init__(self, cluster: Cluster, reservations: Mapping[str, str]) -> None:
         self._cluster = cluster
         self._reservations = reservations
-        self._is_given: BoolArray = (cluster.free < cluster.capacity).any(axis=1)  # whether its use is in the files
+        self._is_given: BoolArray = np.any(cluster.free < cluster.capacity, axis=1)  # whether its use is in the files
         self._known = frozenset(cluster.topology.nodes)
         self._free = cluster.capacity.copy()
         self._users = np.zeros(cluster.size, dtype=np.int64)
