@@ -188,13 +188,14 @@ def _boxes(number: int, parts: Parts) -> None:
 
 
 def _figure_ten(parts: Parts) -> None:
-    """Draw mean and longest wait by week."""
+    """Draw mean and longest wait by week, of the methods that were measured."""
     found = next(iter(parts.values()))
     lines: dict[str, dict[str, tuple[range, list[float]]]] = {}
     for column, title in (("mean wait h", "mean wait, h"), ("max wait h", "longest wait, h")):
         for method in SURGE_METHODS:
             waits = [of[column]["ours"] for name, of in found.items() if name.startswith(f"{method}, week")]
-            lines.setdefault(title, {})[method] = (range(1, len(waits) + 1), waits)
+            if waits:
+                lines.setdefault(title, {})[method] = (range(1, len(waits) + 1), waits)
     write_lines("dras_figure10", "Waits through a surge", lines, "week", logarithmic="y")
 
 
