@@ -186,6 +186,7 @@ class _Builder:
     stays: Counter[str] = field(default_factory=Counter)
     open: BoolArray = field(init=False)  # nodes that take pods at all
     masks: dict[str, BoolArray] = field(default_factory=dict)
+    labelled: dict[tuple[str, str], set[int]] = field(default_factory=dict)  # nodes by label and value
     number_of: dict[str, int] = field(init=False)
     nodes: list[Node] = field(init=False)
     columns: list[str] = field(default_factory=list)
@@ -195,6 +196,9 @@ class _Builder:
         by_name = {node.metadata.name: node for node in self.objects.nodes}
         self.nodes = [by_name[name] for name in self.cluster.topology.nodes]
         self.number_of = {name: number for number, name in enumerate(self.cluster.topology.nodes)}
+        for number, node in enumerate(self.nodes):
+            for pair in _labels(node).items():
+                self.labelled.setdefault(pair, set()).add(number)
         self.open = np.array([not (set(node.closed) - self.include) for node in self.nodes], dtype=np.bool_)
         if ALL in self.include:
             self.open[:] = True
@@ -214,7 +218,11 @@ class _Builder:
         waiting = self._waiting(units, rules, aims)
         leaving = {unit.id: why for unit in running if (why := self._why_stays(unit, rules)) is None}
         ports = {port for unit in (*running, *waiting) for one in unit.pods for port in one.pod.host_ports}
-        asked = {id(one): self._asked(one, rules, ports) for unit in (*running, *waiting) for one in unit.pods}
+        asked = {
+            id(one): self._asked(one, rules, ports, may_get_nodes=unit.id in leaving or not one.node)
+            for unit in (*running, *waiting)
+            for one in unit.pods
+        }
         self._count(running, asked)
         for unit in running:
             if unit.id in leaving and not self._is_uniform(unit, asked):
@@ -311,11 +319,12 @@ class _Builder:
         height = len(self.levels) - self.levels.index(label) - 1 if label else below
         return tuple(int(level == height) for level in range(below))
 
-    def _asked(self, one: HeldPod, rules: Rules, ports: Collection[str]) -> _Asked:
+    def _asked(self, one: HeldPod, rules: Rules, ports: Collection[str], *, may_get_nodes: bool) -> _Asked:
         amounts = {key: _units(one.where, key, amount, up=True) for key, amount in one.pod.requests(one.where).items()}
         amounts = {key: amount for key, amount in amounts.items() if amount} | {_PODS: 1}
         amounts |= {f"port {port}": 1 for port in one.pod.host_ports & set(ports)}
-        return _Asked(amounts, self._mask(one.pod, rules))
+        # A pod that stays needs no other nodes.
+        return _Asked(amounts, self._mask(one.pod, rules) if may_get_nodes else self.open)
 
     def _mask(self, pod: Pod, rules: Rules) -> BoolArray:
         """Return the nodes that a pod may have by what it tolerates and requires."""
@@ -327,13 +336,16 @@ class _Builder:
             return self.masks[key]
         selectors = [*([required] if required else ()), *volumes]
         found = self.open.copy()
+        for pair in (spec.selector or {}).items():
+            has = np.zeros_like(found)
+            has[sorted(self.labelled.get(pair, ()))] = True
+            found &= has
         for number in np.flatnonzero(found).tolist():
             node = self.nodes[number]
-            labels = {"kubernetes.io/hostname": node.metadata.name, **node.metadata.labels}
+            labels = _labels(node)
             shut = [one for one in node.shutting if not any(mine.lasts(one) for mine in spec.tolerations or ())]
             away = set(reasons_away(node, shut)) - self.include - set(node.closed)
-            is_met = (spec.selector or {}).items() <= labels.items()
-            is_met = is_met and all(one.holds(node.metadata.name, labels) for one in selectors)
+            is_met = all(one.holds(node.metadata.name, labels) for one in selectors)
             found[number] = is_met and (not away or ALL in self.include)
         self.masks[key] = found
         return found
@@ -476,6 +488,11 @@ class _Builder:
         if not is_given:
             found.append("no PodDisruptionBudget is given; `kubectl get pdb -A -o json` prints all")
         return found
+
+
+def _labels(node: Node) -> dict[str, str]:
+    """Return the labels of a node; its name is one, also where a file leaves it out."""
+    return {"kubernetes.io/hostname": node.metadata.name, **node.metadata.labels}
 
 
 def _part(unit: Unit, is_placed: bool) -> Unit:

@@ -43,9 +43,8 @@ def snapshot(cluster: Cluster, queue: Queue, aims: Aims, name: str) -> tuple[Rel
         raise UsageError("the queue has no running job, so that nobody can stop or move")
     whole = cluster.complete or cluster
     takes_jobs = np.isin(np.array(whole.topology.nodes), np.array(cluster.topology.nodes))
-    waits = {job.id: job.reservation for job in queue.jobs if job.reservation}
-    runs = {job.id: job.reservation for job in queue.running if job.reservation}
-    found = _Snapshot(whole, waits | runs)
+    reservations = {job.id: job.reservation for job in queue.jobs} | {job.id: job.reservation for job in queue.running}
+    found = _Snapshot(whole, reservations)
     for job in queue.running:
         found.add(job)
     capacity = found.capacity()
@@ -69,7 +68,8 @@ class _Snapshot:
     def __init__(self, cluster: Cluster, reservations: Mapping[str, str]) -> None:
         self._cluster = cluster
         self._reservations = reservations
-        self._is_given: BoolArray = np.any(cluster.free < cluster.capacity, axis=1)  # whether its use is in the files
+        # Nodes of which the files say what is in use.
+        self._is_given: BoolArray = np.any(cluster.free < cluster.capacity, axis=1)
         self._known = frozenset(cluster.topology.nodes)
         self._free = cluster.capacity.copy()
         self._users = np.zeros(cluster.size, dtype=np.int64)

@@ -362,3 +362,11 @@ def test_that_no_state_of_nodes_is_given_is_said(run: Run, site: Path) -> None:
     (site / "nodes.txt").write_text(node, encoding="utf-8")
     words = ["relocate", f"{site}/slurm.conf,{site}/nodes.txt,{site}/topology.conf", "--queue", site / "jobs.txt"]
     assert told not in run(*words, "--drain", "n0").err
+
+
+def test_memory_that_slurm_does_not_share_out_keeps_nobody(run: Run, shared_site: Path) -> None:
+    # With CR_Core every job may have all memory.
+    both = "".join(shared(number, "n0", 1, 4, " AllocTRES=cpu=4,mem=1000M,node=1") for number in (1, 2))
+    (shared_site / "jobs.txt").write_text(both, encoding="utf-8")
+    answer = run(*files(shared_site), "--drain", "n0", "--json")
+    assert sorted(json.loads(answer.out)["moved"]) == ["1", "2"]
