@@ -23,6 +23,8 @@ class Cells:
     ----------
     nodes
         Nodes of each cell, rising.
+    of_node
+        Cell of each node, shape ``(nodes,)``.
     first
         First node of each cell, shape ``(cells,)``.
     free
@@ -38,6 +40,7 @@ class Cells:
     """
 
     nodes: tuple[IntArray, ...]
+    of_node: IntArray
     first: IntArray
     free: IntArray
     is_taken: BoolArray
@@ -84,6 +87,7 @@ class Cells:
         on_node = np.split(jobs[np.argsort(nodes, kind="stable")], np.cumsum(n_residents)[:-1])
         return cls(
             nodes=tuple(by_cell),
+            of_node=of_node,
             first=first,
             free=free[first],
             is_taken=is_taken[first],

@@ -74,6 +74,10 @@ class RelocationModel(Formulation):
         self._cells = Cells.of(problem)
         self._groups = problem.groups[:, self._cells.first]  # of the cells, by level
         self._rows, self._names, self._costs, self._n_columns = Rows(), list[Names](), list[FloatArray](), 0
+        # By the place of a job among those that may get nodes: the columns of its sets of nodes, and of its segments
+        # by level, size of a segment and group.
+        self._sets: dict[int, IntArray] = {}
+        self._steps: dict[int, list[tuple[int, int, dict[int, IntArray]]]] = {}
         running = problem.running
         stops = [number for number, job in enumerate(running) if job.stop_cost is not None]
         moves = [number for number, job in enumerate(running) if job.move_cost is not None]
@@ -88,7 +92,9 @@ class RelocationModel(Formulation):
         self._moves = dict(zip(moves, self._new(("z", np.array(moves)), move_costs).tolist(), strict=True))
         self.is_hopeless = not self._let_leave()
         placed = {} if leaves_moves_open else self._moves
-        self._placed = [self._new_places(running[at].request, at, np.array([z])) for at, z in placed.items()]
+        self._placed: list[_Placed] = []
+        for at, z in placed.items():
+            self._placed.append(self._new_places(running[at].request, at, np.array([z])))
         for number, gang in enumerate(problem.waiting):
             is_new = self._new(("z", np.array([len(running) + number])), [-(gang.wait_cost or 0.0)])
             if gang.wait_cost is None:
@@ -156,8 +162,43 @@ class RelocationModel(Formulation):
         return True
 
     def encode(self, solution: Relocation) -> IntArray | None:
-        # There is no warm start to encode; what was found before is kept anyway.
-        return None
+        """Return the columns of a solution; None if moves are left open, or the program leaves one of its nodes out."""
+        if self._leaves_moves_open:
+            return None
+        chosen = [self._stops[number] for number, places in enumerate(solution.running) if places is None]
+        moved = (
+            () if solution.running[number] == self._problem.running[number].places else solution.running[number]
+            for number in self._moves
+        )
+        for number, (one, places) in enumerate(zip(self._placed, (*moved, *solution.waiting), strict=True)):
+            if places:
+                found = self._encoded_places(number, one, places)
+                if found is None:
+                    return None
+                chosen += found
+        return np.sort(np.array(chosen, dtype=np.int64))
+
+    def _encoded_places(self, number: int, placed: _Placed, places: Places) -> list[int] | None:
+        """Return the columns that give a job these nodes, or None."""
+        nodes, tasks = np.array(places, dtype=np.int64).T
+        entry_of = {pair: at for at, pair in enumerate(zip(placed.tasks.tolist(), placed.cells.tolist(), strict=True))}
+        entries = [entry_of.get(pair, -1) for pair in zip(tasks.tolist(), self._cells.of_node[nodes], strict=True)]
+        if min(entries) < 0:
+            return None
+        chosen = [int(placed.is_new[0])]
+        left = np.bincount(entries, minlength=len(placed.most))
+        # Weights 1, 2, 4, .. and a rest: the largest that are not too large add up to any count.
+        for at in np.argsort(-placed.weights, kind="stable").tolist():
+            if 0 < placed.weights[at] <= left[placed.of[at]]:
+                left[placed.of[at]] -= placed.weights[at]
+                chosen.append(int(placed.x[at]))
+        if number in self._sets:
+            chosen.append(int(self._sets[number][placed.request.masks[:, nodes].all(axis=1).argmax()]))
+        for level, segment, steps in self._steps.get(number, ()):
+            names, counts = np.unique(self._groups[level, self._cells.of_node[nodes]], return_counts=True)
+            for name, count in zip(names.tolist(), counts.tolist(), strict=True):
+                chosen += steps[name][: count // segment if segment else 1].tolist()
+        return chosen
 
     def _new(self, named: Names, costs: Sequence[float] | FloatArray) -> IntArray:
         """Add columns and return their numbers."""
@@ -240,7 +281,7 @@ class RelocationModel(Formulation):
         masks = placed.request.masks[:, self._cells.first]
         if len(masks) == 1 or masks[:, placed.cells].all(axis=1).any():
             return
-        h = self._new(("h", placed.is_new, np.arange(len(masks))), np.zeros(len(masks)))
+        h = self._sets[len(self._placed)] = self._new(("h", placed.is_new, np.arange(len(masks))), np.zeros(len(masks)))
         self._rows.at_most(0, (h, 1), (placed.is_new, -1), lower=0)
         entry, number = np.nonzero(masks[:, placed.cells].T)
         row_of, columns = np.append(placed.of, entry), np.append(placed.x, h[number])
@@ -261,6 +302,8 @@ class RelocationModel(Formulation):
         first = np.cumsum(steps) - steps
         y = self._new((f"y_{level}", placed.is_new, np.arange(len(at))), np.zeros(len(at)))
         begins = y[first] if len(names) else y
+        by_group = dict(zip(names.tolist(), np.split(y, first[1:]), strict=False))
+        self._steps.setdefault(len(self._placed), []).append((level, segment, by_group))
         if limit:
             rows.at_most(0, (begins, 1), (placed.is_new, -limit))
         later = np.setdiff1d(np.arange(len(at)), first)

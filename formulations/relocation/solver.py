@@ -40,7 +40,7 @@ def _solved(
     if model.is_empty():
         run.prove(0.0, Stated("the problem: no gang waits, and no job has to leave"))
         return StopReason.PROVED
-    return back_end.solve(problem, run, model, budget, seed, None)
+    return back_end.solve(problem, run, model, budget, seed, run.solution)
 
 
 class IntegerRelocation(BackEndSolver[RelocationProblem, RelocationModel], RelocationSolver):

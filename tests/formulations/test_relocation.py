@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from support.relocations import best_relocation, on, problem_of, random_problem, request
 
@@ -11,6 +12,7 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.result import Status
 from formulations.relocation.cells import Cells
+from formulations.relocation.program import RelocationModel
 
 N_RANDOM = 150
 
@@ -30,6 +32,31 @@ def test_random_problems_are_solved_as_by_looking_at_every_way(solver: str) -> N
         assert result.objective == pytest.approx(best, abs=1e-9), seed
         assert verify_relocation(problem, result.solution) == pytest.approx(best, abs=1e-9), seed
     assert 5 < infeasible < N_RANDOM / 2
+
+
+def test_the_columns_of_an_answer_keep_to_the_rows_and_cost_as_much() -> None:
+    encoded = 0
+    for seed in range(N_RANDOM):
+        problem = random_problem(seed)
+        for solver in ("highs", "cheapest-first", "best-rack"):
+            solution = get_solver(solver, None, "relocation").solve(problem, Budget(60.0), 0).solution
+            if solution is None:
+                continue
+            model = RelocationModel(problem)
+            program, chosen = model.program(), model.encode(solution)
+            assert chosen is not None, seed
+            encoded += 1
+            values = np.zeros(len(program.costs))
+            values[chosen] = 1.0
+            rows = program.matrix @ values
+            assert (rows <= program.row_upper + 1e-9).all(), seed
+            assert (rows >= program.row_lower - 1e-9).all(), seed
+            waiting = sum(gang.wait_cost or 0.0 for gang in problem.waiting)
+            assert program.cost_of(chosen) + waiting == pytest.approx(problem.objective(solution)), seed
+            again = model.decode(chosen)
+            assert again is not None
+            assert problem.objective(again) == pytest.approx(problem.objective(solution)), seed
+    assert encoded > N_RANDOM
 
 
 def test_nodes_that_hold_the_same_jobs_are_counted_together() -> None:

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from support.relocations import broken_rule, on, problem_of, random_problem, request
 
+from allocopt.cluster.options import FatTreeOptions
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.problems.kind import get_kind
 from allocopt.problems.placement.problem import NodeTasks
+from allocopt.problems.relocation.generate import synthetic_relocation
 from allocopt.problems.relocation.order import ordered
 from allocopt.problems.relocation.problem import (
     Action,
@@ -249,3 +251,12 @@ def test_a_problem_is_the_same_after_it_is_written_and_read(seed: int) -> None:
     for one, two in zip((*problem.running, *problem.waiting), (*again.running, *again.waiting), strict=True):
         assert one.request.masks.tolist() == two.request.masks.tolist()
         assert one.request[:5] + one.request[8:] == two.request[:5] + two.request[8:]
+
+
+def test_large_running_jobs_are_drawn_where_they_are_asked_for() -> None:
+    tree = FatTreeOptions(pods=1, leaves_per_pod=32, nodes_per_leaf=16)
+    drawn = {
+        share: synthetic_relocation("a", np.random.default_rng(1), tree, large=share).running for share in (0.0, 0.3)
+    }
+    most = {share: max(len(job.places) for job in jobs) for share, jobs in drawn.items()}
+    assert most == {0.0: 16, 0.3: 64}
