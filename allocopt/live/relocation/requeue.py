@@ -17,10 +17,12 @@ from allocopt.cluster.hostlist import fold_hostlist
 from allocopt.cluster.slurm_jobs import RUNNING
 from allocopt.live.journal import Journal
 from allocopt.live.pins import FREE, cleared, mark_of, pinned, requeued
-from allocopt.live.relocate import RESERVATION, RelocationLimits, RelocationPlan
+from allocopt.live.relocation.plan import RelocationLimits, RelocationPlan
 from allocopt.live.slurm import Look, Slurm, SlurmJob, SlurmRefusedError
 from allocopt.problems.relocation.problem import GETS_NODES, Action, Step
 
+RESERVATION = "allocopt_"
+"""With which the names of reservations begin that keep the nodes of a gang."""
 HOUR_S = 3600.0
 HOLD_S = 60.0  # for which jobs that have left wait on, and nodes are reserved, before it is put off again
 # States of nodes, as sinfo writes them, that a relocation brings about itself, and the one after slurmctld restarts.

@@ -16,18 +16,11 @@ from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import Tree
 from allocopt.errors import UsageError
-from allocopt.live import requeue
 from allocopt.live.journal import FORMAT, Journal, Replay, read_journal
-from allocopt.live.relocate import (
-    RESERVATION,
-    Advise,
-    RelocationLimits,
-    RelocationQuestion,
-    Relocator,
-    first_in_line,
-    work_lost,
-)
-from allocopt.live.requeue import Requeue
+from allocopt.live.relocation import requeue
+from allocopt.live.relocation.plan import RelocationLimits, RelocationQuestion, work_lost
+from allocopt.live.relocation.relocator import Advise, Relocator, first_in_line
+from allocopt.live.relocation.requeue import RESERVATION, Requeue
 from allocopt.live.slurm import Closure, Look, SlurmError, SlurmRefusedError, slurm_jobs
 from allocopt.solving.result import Result
 
