@@ -152,7 +152,8 @@ def relocation_problem(
     jobs = {job.id: job for job in look.jobs}
     name = f"job {gang.id} at {datetime.fromtimestamp(look.now_s, UTC):%Y-%m-%dT%H:%M:%S}"
     aims = Aims(start=(gang.id,), within=limits.within)
-    problem, remarks = snapshot(_all_idle(look.cluster), look.queue_with(gang.id), aims, name)
+    queue = look.queue_with(gang.id, in_one_leaf=limits.within == "leaf")
+    problem, remarks = snapshot(_all_idle(look.cluster), queue, aims, name)
 
     def open_to(job: str, request: ClusterRequest) -> ClusterRequest:
         # Who begins anew may run for the whole of its limit.
