@@ -12,7 +12,7 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -241,6 +241,9 @@ def disturbed(beside: Beside, name: str) -> Round:
             else:
                 beside.until(lambda: _is_over(beside, since) and beside.is_free(), "the plan ends and nothing is held")
             one.free_s = time.monotonic() - begun
+        except TimeoutError as error:
+            one.faults.append(str(error))
+        try:
             if node:
                 beside.cluster.said("scontrol", "update", f"NodeName={node}", "State=RESUME")
             beside.until(lambda: set(one.jobs) <= beside.on().keys(), "all jobs run")
@@ -248,9 +251,6 @@ def disturbed(beside: Beside, name: str) -> Round:
             one.faults.append(str(error))
     one.events = beside.written(since)
     beside.check(one, is_whole=name != "killed")
-    if node:
-        with suppress(subprocess.CalledProcessError):
-            beside.cluster.said("scontrol", "update", f"NodeName={node}", "State=RESUME")
     beside.clean()
     return one
 

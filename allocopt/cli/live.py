@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from allocopt.live.hosting.hosts import Hosts
     from allocopt.live.hosting.service import HostingService
     from allocopt.live.journal import Journal
-    from allocopt.live.relocate import Relocator
+    from allocopt.live.relocation.relocator import Relocator
     from allocopt.live.service import Mode, OptIn
     from allocopt.live.slurm import Slurm
 
@@ -135,8 +135,9 @@ def _slurm(
 def _relocator(asked: _RelocateOptions, mode: "Mode") -> "Callable[[Slurm, Journal, OptIn], Relocator] | None":
     """Return what makes the relocator that is asked for; None if none is."""
     from allocopt.errors import UsageError
-    from allocopt.live.relocate import Advise, RelocationLimits, Relocator
-    from allocopt.live.requeue import Requeue
+    from allocopt.live.relocation.plan import RelocationLimits
+    from allocopt.live.relocation.relocator import Advise, Relocator
+    from allocopt.live.relocation.requeue import Requeue
 
     if asked.relocate is None:
         given = [name for name, is_given in (("--within", asked.within), ("--may-stop", asked.may_stop)) if is_given]

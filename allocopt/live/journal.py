@@ -28,6 +28,14 @@ LONGEST_LINE = 256_000_000
 """A file with a longer line, in bytes, is not a journal. Windows of the largest clusters take some megabytes."""
 
 
+_COUNTS: Mapping[str, str] = {
+    **{name: name for name in ("pinned", "unpinned", "refused", "requeued")},
+    "moved": "as_pinned",
+    "relocation dropped": "relocations_dropped",
+}
+"""Which of `Totals` counts the events of a name."""
+
+
 @dataclass(slots=True)
 class Totals:
     """Sums over the events of one run of a service.
@@ -92,10 +100,9 @@ class Totals:
                 self.relocations_proved += event["proved"]
             case "relocation done":
                 self.relocated += 1
-            case "relocation dropped":
-                self.relocations_dropped += 1
-            case "pinned" | "unpinned" | "refused" | "requeued" as name:
-                setattr(self, name, getattr(self, name) + 1)
+                self.as_pinned += event.get("as_pinned") is True
+            case name if name in _COUNTS:
+                setattr(self, _COUNTS[name], getattr(self, _COUNTS[name]) + 1)
             case "look":
                 self.looks = event["looks"]
 

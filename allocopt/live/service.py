@@ -23,7 +23,9 @@ from allocopt.live.lock import only_service
 from allocopt.live.order import LiveOrder, nice_of
 from allocopt.live.pins import FREE, cleared, mark_of, pinned
 from allocopt.live.plan import Plan, Queue, ordered, plan, queue_of, started_alone
-from allocopt.live.relocate import RESERVATION, RelocationQuestion, Relocator
+from allocopt.live.relocation.plan import RelocationQuestion
+from allocopt.live.relocation.relocator import Relocator
+from allocopt.live.relocation.requeue import RESERVATION
 from allocopt.live.savings import expected_savings
 from allocopt.live.slurm import (
     ANSWER_S,

@@ -252,11 +252,12 @@ class Look:
         amounts[whole] = capacity[whole]
         return nodes, amounts
 
-    def queue_with(self, waiting: str) -> Queue:
+    def queue_with(self, waiting: str, *, in_one_leaf: bool = False) -> Queue:
         """Return the jobs that have nodes, and one that waits, as they are read from the files of a queue.
 
-        Nodes and a time to begin that jobs were given here count as if their users had not asked for them. Raises
-        `BadFileError` if a value cannot be read.
+        What the latter says of ``--switches`` is met anyway if it gets room in one leaf. Nodes and a time to begin that
+        jobs were given here count as if their users had not asked for them. Raises `BadFileError` if a value cannot be
+        read.
         """
         jobs, expander, lines = {job.id: job for job in self.jobs}, HostlistExpander(), []
         for told in self.listed:
@@ -268,6 +269,8 @@ class Look:
                 values.pop("reqnodelist", None)
             if job.is_delayed and job.state == "PENDING":
                 values["reason"] = "None"
+            if in_one_leaf and job.id == waiting:
+                values.pop("switches", None)
             lines.append(ConfLine(Path("squeue --json"), f"job {job.id}", values, expander, is_printed=True))
         return queue_of((line, "") for line in lines)
 

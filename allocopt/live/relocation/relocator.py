@@ -1,149 +1,33 @@
-"""Room for a gang that waits, made by running jobs that stop or move: for whom, at which cost, and by which plan.
+"""For which gang room is made, and when.
 
-Only the first job in line is helped: nodes that become free are its anyway, so that it overtakes nobody. What Slurm
-queues again begins anew. A move costs the work that is lost, in minutes of nodes, and a minute more for each node, for
-the start. A stop costs twice as much, for the job waits afterwards.
+Only the first job in line is helped: nodes that become free are its anyway, so that it overtakes nobody.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from functools import cached_property
+from collections.abc import Callable, Set
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
-from allocopt.cluster.cluster import Cluster, NodeUse
-from allocopt.cluster.hostlist import fold_hostlist
-from allocopt.cluster.request import ClusterRequest
 from allocopt.cluster.slurm_jobs import RUNNING
-from allocopt.errors import AllocoptError, UsageError
+from allocopt.errors import AllocoptError
 from allocopt.live.journal import Journal
 from allocopt.live.order import waited
+from allocopt.live.relocation.plan import (
+    SOLVER,
+    RelocationLimits,
+    RelocationPlan,
+    RelocationQuestion,
+    relocation_problem,
+)
 from allocopt.live.slurm import WAITING, Look, SlurmJob
 from allocopt.live.solver_process import SolverProcess
-from allocopt.problems.instances import object_from_problem, shipped_problems
+from allocopt.problems.instances import object_from_problem
 from allocopt.problems.kind import kind_of
-from allocopt.problems.relocation.aims import MOVE_SHARE, Aims
-from allocopt.problems.relocation.problem import GETS_NODES, PlacedJob, Relocation, RelocationProblem
-from allocopt.problems.relocation.snapshot import snapshot
-from allocopt.solving.protocol import get_solver
-from allocopt.solving.result import Result, Status, StopReason
+from allocopt.problems.relocation.problem import RelocationProblem
+from allocopt.solving.result import Result, Status
 from allocopt.solving.solution_files import object_from_result
-from allocopt.solving.solve import prepare, solve
-from allocopt.version import __version__
 
-RESERVATION = "allocopt_"
-"""With which the names of reservations begin that keep the nodes of a gang."""
-SOLVER = "auto"
-_START_MINUTES = 1.0  # that a job which begins anew loses beside its work
-_MOST_LOST = 500_000.0  # minutes of nodes; solvers refuse costs that differ by a factor above 10^6
 _AGAIN_S = 10.0  # between two plans for the same gang
-
-
-@dataclass(frozen=True, slots=True)
-class RelocationLimits:
-    """When and how much is relocated.
-
-    Parameters
-    ----------
-    wait
-        Seconds that a gang has to wait first.
-    solve
-        Seconds for each plan.
-    step
-        Seconds after which a step that is not seen to have happened ends the plan.
-    per_job
-        How often Slurm may have queued a job again, for any reason, that is not yet queued again here once more.
-    per_hour
-        Jobs that are queued again here in an hour.
-    rest
-        Seconds that a job has to run after it was queued again or pinned.
-    within
-        Level in one group of which gangs have to stay, such as ``leaf``; None if their own requests decide.
-    may_stop
-        Whether jobs may also stop, and wait.
-    """
-
-    wait: float = 600.0
-    solve: float = 2.0
-    step: float = 120.0
-    per_job: int = 1
-    per_hour: int = 20
-    rest: float = 3600.0
-    within: str | None = None
-    may_stop: bool = False
-
-    def __post_init__(self) -> None:
-        for name, option in (("solve", "--relocate-limit"), ("step", "--step-limit")):
-            if not 0 < getattr(self, name) <= 86_400:
-                raise UsageError(f"{option} is {getattr(self, name):g} s, must be above 0 and at most 86400")
-
-
-@dataclass(frozen=True, slots=True)
-class RelocationQuestion:
-    """A relocation problem, as the solver process is asked."""
-
-    problem: RelocationProblem
-
-    def solved(self, solver: str, time_limit: float, seed: int) -> Result:
-        """Return the verified result of a solver."""
-        found = get_solver(solver, None, self.problem.kind)
-        prepare(found, [self.problem])
-        return solve(self.problem, solver=found, time_limit=time_limit, seed=seed)
-
-    def unsolved(self, runtime_s: float, seed: int) -> Result:
-        """Return that nothing is known."""
-        return Result(
-            Status.UNKNOWN, StopReason.TIME_LIMIT, None, None, runtime_s, None, seed, SOLVER, __version__
-        )  # fmt: skip
-
-    @classmethod
-    def sample(cls) -> "RelocationQuestion":
-        """Return a question on which a solver is tried before it is needed."""
-        return cls(shipped_problems(RelocationProblem.kind)[0])  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True, eq=False)
-class RelocationPlan:
-    """Who stops, who moves and who starts where, as a look at a cluster asks for it.
-
-    Parameters
-    ----------
-    gang
-        The job that gets room.
-    look
-        The cluster when the plan was made.
-    """
-
-    gang: SlurmJob
-    look: Look
-    problem: RelocationProblem
-    relocation: Relocation
-
-    @cached_property
-    def before(self) -> Mapping[str, SlurmJob]:
-        """The jobs that had nodes, by id."""
-        return {job.id: job for job in self.look.jobs if job.state in RUNNING}
-
-    @cached_property
-    def nodes(self) -> Mapping[str, tuple[str, ...]]:
-        """Names of the nodes at the end of each job that moves or starts, by id."""
-        names, ends = self.look.cluster.topology.nodes, self.problem.ends(self.relocation)
-        steps = self.relocation.steps
-        return {job: tuple(names[node] for node, _ in ends[job]) for action, job in steps if action in GETS_NODES}
-
-    @cached_property
-    def leaving(self) -> frozenset[str]:
-        """Ids of the jobs that stop or move."""
-        return frozenset(job for _, job in self.relocation.steps) - {self.gang.id}
-
-    def steps(self) -> list[dict[str, str]]:
-        """Return the steps as a journal tells of them."""
-        return [
-            {"action": str(action), "job": job}
-            | ({"nodes": fold_hostlist(self.nodes[job])} if action in GETS_NODES else {})
-            for action, job in self.relocation.steps
-        ]
 
 
 class Carrier(Protocol):
@@ -320,54 +204,6 @@ def _stands_in_line(job: SlurmJob, now_s: float) -> bool:
     waits = job.state == "PENDING" and job.priority > 0 and job.reason in WAITING and not job.is_pinned
     # A job that is held here begins later only for that reason.
     return waits and (job.begin_s <= now_s or job.is_delayed)
-
-
-def relocation_problem(
-    look: Look, gang: SlurmJob, movable: frozenset[str], limits: RelocationLimits
-) -> tuple[RelocationProblem, Sequence[str]]:
-    """Return the problem of making room for a gang, and remarks about jobs whose records cannot be used as written.
-
-    Parameters
-    ----------
-    movable
-        Ids of the jobs that may stop or move, as far as Slurm may queue them again.
-
-    Raises
-    ------
-    AllocoptError
-        If the gang asks for what is not modelled, or a job cannot be read.
-    """
-    jobs = {job.id: job for job in look.jobs}
-    name = f"job {gang.id} at {datetime.fromtimestamp(look.now_s, UTC):%Y-%m-%dT%H:%M:%S}"
-    aims = Aims(start=(gang.id,), within=limits.within)
-    problem, remarks = snapshot(_all_idle(look.cluster), look.queue_with(gang.id), aims, name)
-
-    def open_to(job: str, request: ClusterRequest) -> ClusterRequest:
-        # Who begins anew may run for the whole of its limit.
-        is_open = look.open_until(look.now_s + jobs[job].finite_limit_s)
-        return request._replace(masks=request.masks & is_open)
-
-    def priced(one: PlacedJob) -> PlacedJob:
-        if one.move_cost is None or one.id not in movable:
-            return replace(one, stop_cost=None, move_cost=None)
-        lost = work_lost(jobs[one.id], look.now_s)
-        stop_cost = lost / MOVE_SHARE if limits.may_stop else None
-        return replace(one, request=open_to(one.id, one.request), stop_cost=stop_cost, move_cost=lost)
-
-    running = tuple(map(priced, problem.running))
-    waiting = tuple(replace(one, request=open_to(one.id, one.request)) for one in problem.waiting)
-    return replace(problem, running=running, waiting=waiting), remarks
-
-
-def work_lost(job: SlurmJob, now_s: float) -> float:
-    """Return what is lost when a job begins anew, in minutes of nodes."""
-    minutes = max(0.0, now_s - job.start_s) / 60 + _START_MINUTES
-    return min(_MOST_LOST, round(len(job.allocated) * minutes, 3))
-
-
-def _all_idle(cluster: Cluster) -> Cluster:
-    """Return a cluster without what was in use when its nodes were read, for the jobs say what is."""
-    return replace(cluster, nodes=tuple(replace(node, use=NodeUse()) for node in cluster.nodes))
 
 
 def _in_words(problem: RelocationProblem, result: Result) -> str:

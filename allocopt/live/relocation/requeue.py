@@ -17,10 +17,12 @@ from allocopt.cluster.hostlist import fold_hostlist
 from allocopt.cluster.slurm_jobs import RUNNING
 from allocopt.live.journal import Journal
 from allocopt.live.pins import FREE, cleared, mark_of, pinned, requeued
-from allocopt.live.relocate import RESERVATION, RelocationLimits, RelocationPlan
+from allocopt.live.relocation.plan import RelocationLimits, RelocationPlan
 from allocopt.live.slurm import Look, Slurm, SlurmJob, SlurmRefusedError
 from allocopt.problems.relocation.problem import GETS_NODES, Action, Step
 
+RESERVATION = "allocopt_"
+"""With which the names of reservations begin that keep the nodes of a gang."""
 HOUR_S = 3600.0
 HOLD_S = 60.0  # for which jobs that have left wait on, and nodes are reserved, before it is put off again
 # States of nodes, as sinfo writes them, that a relocation brings about itself, and the one after slurmctld restarts.
@@ -166,13 +168,16 @@ class Requeue:
     def _advance(self, look: Look, course: Course, by_ms: int) -> None:
         jobs = {job.id: job for job in look.jobs}
         while course.left and course.is_done(course.left[0], jobs.get(course.left[0].job)):
-            action, job = course.left.pop(0)
+            action, name = course.left.pop(0)
             course.since_s = time.monotonic()
+            is_seen = name in jobs and _runs(jobs[name])
             if action is Action.MOVE:
-                self.journal.write("moved", look.now_s, job=job, nodes=fold_hostlist(course.plan.nodes[job]))
-        if not course.left:
-            self._end(look, course, "relocation done", seconds=round(time.monotonic() - course.begun_s, 3))
-            return
+                event, nodes = "moved" if is_seen else "unseen", fold_hostlist(course.plan.nodes[name])
+                self.journal.write(event, look.now_s, job=name, nodes=nodes)
+            elif action is Action.START:
+                seconds = round(time.monotonic() - course.begun_s, 3)
+                self._end(look, course, "relocation done", seconds=seconds, as_pinned=is_seen)
+                return
         if fault := next(course.faults(look, self.limits.step), ""):
             self._end(look, course, "relocation dropped", why=fault)
             return

@@ -16,18 +16,11 @@ from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import Tree
 from allocopt.errors import UsageError
-from allocopt.live import requeue
 from allocopt.live.journal import FORMAT, Journal, Replay, read_journal
-from allocopt.live.relocate import (
-    RESERVATION,
-    Advise,
-    RelocationLimits,
-    RelocationQuestion,
-    Relocator,
-    first_in_line,
-    work_lost,
-)
-from allocopt.live.requeue import Requeue
+from allocopt.live.relocation import requeue
+from allocopt.live.relocation.plan import RelocationLimits, RelocationQuestion, work_lost
+from allocopt.live.relocation.relocator import Advise, Relocator, first_in_line
+from allocopt.live.relocation.requeue import RESERVATION, Requeue
 from allocopt.live.slurm import Closure, Look, SlurmError, SlurmRefusedError, slurm_jobs
 from allocopt.solving.result import Result
 
@@ -197,6 +190,7 @@ def test_the_cheapest_job_moves_and_the_gang_starts_on_its_rack(tmp_path: Path) 
     assert one.slurm.waits_freely()
     found = Replay.of(one.path)
     assert (found.wrong, found.relocations_proved, found.relocated, found.requeued) == ([], 1, 1, 1)
+    assert (found.pinned, found.as_pinned) == (2, 2)
 
 
 def test_no_step_is_done_before_the_one_before_is_seen(tmp_path: Path) -> None:
@@ -388,6 +382,19 @@ def test_a_gang_that_finds_room_is_left_to_slurm(tmp_path: Path) -> None:
     one.looks(5)
     assert [told["why"] for told in one.told("no relocation")] == ["finds room where nobody has to leave"]
     assert not one.told("relocation")
+
+
+def test_a_gang_that_asks_for_one_switch_gets_a_leaf_and_is_left_to_slurm_without_it(tmp_path: Path) -> None:
+    slurm = fragmented()
+    slurm.records["3"]["required_switches"] = 1
+    loose = beside(tmp_path, slurm, advises=True, limits=RelocationLimits(wait=60.0, solve=10.0))
+    loose.looks(3)
+    (told,) = loose.told("no relocation")
+    assert "--switches" in told["why"]
+    (tmp_path / "2").mkdir()
+    one = beside(tmp_path / "2", slurm)
+    one.looks(10)
+    assert slurm.records["3"]["nodes"] == "n4,n5,n6,n7"
 
 
 def test_lost_work_is_time_on_nodes_and_never_so_much_that_solvers_refuse_it() -> None:
