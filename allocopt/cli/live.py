@@ -93,7 +93,7 @@ def _slurm(
     ] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Fixes every random choice.")] = 0,
     wake: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Look at once when it changes (touched by EpilogSlurmctld).")
+        Path | None, typer.Option(metavar="FILE", help="Look at once when this file changes.")
     ] = None,
 ) -> None:
     """Watch a Slurm, place its waiting jobs, or make room for them.
