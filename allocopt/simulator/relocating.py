@@ -7,11 +7,12 @@ are to stop or move for the gangs that wait are a relocation problem (docs/reloc
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from allocopt.errors import UsageError
+from allocopt.problems.relocation.problem import Relocation
 from allocopt.simulator.decisions import Decision, Pass, Wait
 from allocopt.simulator.periods import check_period, due_at
 from allocopt.simulator.posed import LeaveCosts, PosedRelocation
@@ -134,19 +135,20 @@ class RelocationScheduler:
         if solution is not None:
             yield from posed.decisions(solution)
 
-    def _solved(self, posed: PosedRelocation) -> Any:
+    def _solved(self, posed: PosedRelocation) -> Relocation | None:
         refusal = self._solver.refusal(posed.problem)
         if refusal is not None:
             self.log.append(f"{self._solver.name} {refusal}")
             return None
         found = solve(posed.problem, solver=self._solver, time_limit=self.time_limit, seed=self.seed)
-        if found.solution is None:
+        relocation, is_proved = found.solution, found.status is Status.OPTIMAL
+        if relocation is None:
             self.log.append("no answer within the limit")
-        elif not found.solution.steps:
-            self.log.append("nothing is worth it" if found.status is Status.OPTIMAL else "nothing found, not proved")
+        elif not relocation.steps:
+            self.log.append("nothing is worth it" if is_proved else "nothing found, not proved")
         else:
-            self.log.append("proved" if found.status is Status.OPTIMAL else "not proved")
-        return found.solution
+            self.log.append("proved" if is_proved else "not proved")
+        return relocation
 
     def remarks(self) -> list[str]:
         """Say what came of the relocations, one line per outcome; nothing if none was looked at."""
