@@ -11,7 +11,7 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -176,7 +176,10 @@ def fill(rows: Path, case: Case, port: int) -> None:
 
 
 def run_side_by_side(rows: Path, runs: Sequence[Callable[[], NamedTuple]], at_once: int) -> None:
-    """Run streams, at most ``at_once`` at the same time, and add the row of each to a file when it ends."""
+    """Run streams, at most ``at_once`` at the same time, and add the row of each to a file when it ends.
+
+    After one that fails none is begun.
+    """
 
     def run_one(run: Callable[[], NamedTuple]) -> None:
         row = run()._asdict()
@@ -184,7 +187,12 @@ def run_side_by_side(rows: Path, runs: Sequence[Callable[[], NamedTuple]], at_on
             file.write(json.dumps(row) + "\n")
 
     with ThreadPoolExecutor(at_once) as side_by_side:
-        list(side_by_side.map(run_one, runs))
+        begun = [side_by_side.submit(run_one, run) for run in runs]
+        try:
+            for one in as_completed(begun):
+                one.result()
+        finally:
+            side_by_side.shutdown(wait=False, cancel_futures=True)
 
 
 def table(found: Sequence[StreamRun]) -> str:
