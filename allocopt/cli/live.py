@@ -92,9 +92,7 @@ def _slurm(
         str, typer.Option(autocompletion=names_of("solvers"), help="Name of a solver of windows.")
     ] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Fixes every random choice.")] = 0,
-    wake: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Look at once when this file changes.")
-    ] = None,
+    wake: Annotated[Path | None, typer.Option(metavar="FILE", help="Look at once when this file changes.")] = None,
 ) -> None:
     """Watch a Slurm, place its waiting jobs, or make room for them.
 

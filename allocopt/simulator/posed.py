@@ -8,7 +8,7 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import Topology
 from allocopt.problems.placement.problem import Placements
-from allocopt.problems.relocation.problem import Action, Relocation, RelocationProblem
+from allocopt.problems.relocation.problem import GETS_NODES, Action, Relocation, RelocationProblem
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.problems.windows import WindowProblem, WindowSolution
 from allocopt.simulator.decisions import Decision, Requeue, Start
@@ -106,6 +106,6 @@ class PosedRelocation(NamedTuple):
             if action is not Action.START and name not in has_left:
                 yield Requeue(job)
                 has_left.add(name)
-            if action in (Action.START, Action.MOVE):
+            if action in GETS_NODES:
                 nodes, tasks = np.array(at_end[name], dtype=np.int64).T
                 yield Start(job, nodes, tasks)

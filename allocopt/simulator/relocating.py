@@ -124,11 +124,11 @@ class RelocationScheduler:
         return found
 
     def _relocated(self, view: View, gangs: Mapping[int, float]) -> Iterator[Decision]:
-        leaving = {}
+        leaving, requeues, start = {}, view.requeues, view.start
         for job in view.running.tolist():
-            if view.least_nodes(job) >= self.gang_nodes or view.requeues[job] >= self.requeues:
+            if view.least_nodes(job) >= self.gang_nodes or requeues[job] >= self.requeues:
                 continue
-            size, ran_s = _size(view, job), view.now - float(view.start[job])
+            size, ran_s = _size(view, job), view.now - float(start[job])
             leaving[job] = LeaveCosts(stop=size * (ran_s + self.period_s), move=size * ran_s)
         posed = view.relocation(*_with_like_costs(gangs, leaving), f"gangs at {view.now:g} s")
         solution = self._solved(posed)

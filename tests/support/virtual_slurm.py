@@ -5,9 +5,12 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from allocopt.live.journal import read_journal
 from benchmarks.virtual_slurm import VirtualSlurm, hooks, missing, open_folder, running, tree_files
 
 PORT = int(os.environ.get("VIRTUAL_SLURM_PORT", "21000"))
@@ -21,6 +24,21 @@ def until(is_so: Callable[[], object]) -> None:
     while not is_so():
         assert time.monotonic() < end, "did not happen"
         time.sleep(0.2)
+
+
+@contextmanager
+def a_clean(slurm: VirtualSlurm) -> Iterator[VirtualSlurm]:
+    """Cancel all jobs at the end, and wait until they are gone."""
+    try:
+        yield slurm
+    finally:
+        slurm.said("scancel", "-u", "root")
+        until(lambda: not slurm.said("squeue", "-h"))
+
+
+def events(journal: Path, kind: str) -> list[dict[str, Any]]:
+    """Return the events of a kind in the journal of a service."""
+    return [event for event in read_journal(journal) if event["event"] == kind]
 
 
 def _free_port() -> int:

@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from allocopt.errors import InvalidProblemError
 from allocopt.files.models import InstanceModel, Node, Positive, SolutionModel, Text, plain
 from allocopt.problems.kind import Codec
 from allocopt.problems.placement.problem import LARGEST_LEFT_OUT_COST, PlacementJob, PlacementProblem, Placements
@@ -13,6 +12,7 @@ from allocopt.problems.placement.request_files import (
     Amount,
     RequestModel,
     RequestWriter,
+    amounts_of,
     marked,
     node_sets,
     requests_of,
@@ -63,14 +63,10 @@ class PlacementCodec(Codec[PlacementProblem, Placements]):
     def problem_of(self, model: InstanceModel) -> PlacementProblem:
         assert isinstance(model, PlacementInstanceModel)
         topology, resources = topology_of(model.topology), tuple(model.free)
-        for name, amounts in model.free.items():
-            if len(amounts) != topology.size:
-                fault = f"has {len(amounts)} amounts, must have one for each of {topology.size} nodes"
-                raise InvalidProblemError(f"free.{name}", fault)
+        free = amounts_of("free", model.free, topology.size)
         sets = node_sets(model.node_sets, topology.size)
         requests = requests_of("jobs", model.jobs, sets, resources, topology)
         jobs = [PlacementJob(one.id, request) for one, request in zip(model.jobs, requests, strict=True)]
-        free = np.array(list(model.free.values()), dtype=np.int64).T
         in_use = marked("in_use", model.in_use, topology.size)
         return PlacementProblem(
             topology, resources, free, in_use, tuple(jobs), model.hop_cost, model.left_out_cost, model.name

@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from allocopt.arrays import BoolArray
+from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.request import ClusterRequest
 from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidProblemError
@@ -85,6 +85,15 @@ class RequestWriter:
             "segments": _segments_object(asked.segments) if any(asked.segments) else None,
         }
         return {**numbers, **{key: value for key, value in optional.items() if value}}
+
+
+def amounts_of(place: str, given: Mapping[str, list[int]], size: int) -> IntArray:
+    """Return amounts of each resource by node, shape ``(nodes, resources)``; raise if a list is of another length."""
+    for name, amounts in given.items():
+        if len(amounts) != size:
+            fault = f"has {len(amounts)} amounts, must have one for each of {size} nodes"
+            raise InvalidProblemError(f"{place}.{name}", fault)
+    return np.array(list(given.values()), dtype=np.int64).T
 
 
 def node_sets(named: Mapping[str, list[int]], size: int) -> dict[str, BoolArray]:

@@ -14,6 +14,7 @@ from allocopt.problems.placement.request_files import (
     Amount,
     RequestModel,
     RequestWriter,
+    amounts_of,
     marked,
     node_sets,
     requests_of,
@@ -99,10 +100,7 @@ class RelocationCodec(Codec[RelocationProblem, Relocation]):
     def problem_of(self, model: InstanceModel) -> RelocationProblem:
         assert isinstance(model, RelocationInstanceModel)
         topology, resources = topology_of(model.topology), tuple(model.capacity)
-        for name, amounts in model.capacity.items():
-            if len(amounts) != topology.size:
-                fault = f"has {len(amounts)} amounts, must have one for each of {topology.size} nodes"
-                raise InvalidProblemError(f"capacity.{name}", fault)
+        capacity = amounts_of("capacity", model.capacity, topology.size)
         sets = node_sets(model.node_sets, topology.size)
         running_requests = requests_of("running", model.running, sets, resources, topology)
         waiting_requests = requests_of("waiting", model.waiting, sets, resources, topology)
@@ -124,7 +122,7 @@ class RelocationCodec(Codec[RelocationProblem, Relocation]):
         return RelocationProblem(
             topology=topology,
             resources=resources,
-            capacity=np.array(list(model.capacity.values()), dtype=np.int64).T,
+            capacity=capacity,
             running=tuple(running),
             waiting=tuple(waiting),
             emptied=marked("emptied", model.emptied, topology.size),

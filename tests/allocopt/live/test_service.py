@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.virtual_slurm import WAIT_S, slurm_of, until
+from support.virtual_slurm import WAIT_S, a_clean, events, slurm_of, until
 
 from allocopt.live.journal import Replay, read_journal
 from allocopt.live.slurm import Slurm
@@ -24,15 +23,6 @@ def slurm() -> Iterator[VirtualSlurm]:
     main, other = "PartitionName=main Nodes=ALL Default=YES", "PartitionName=other Nodes=ALL"
     with slurm_of(partitions=f"{main} OverSubscribe=EXCLUSIVE\n{other} OverSubscribe=EXCLUSIVE") as cluster:
         yield cluster
-
-
-@contextmanager
-def a_clean(slurm: VirtualSlurm) -> Iterator[VirtualSlurm]:
-    try:
-        yield slurm
-    finally:
-        slurm.said("scancel", "-u", "root")
-        until(lambda: not slurm.said("squeue", "-h"))
 
 
 def runs(slurm: VirtualSlurm, job: str) -> bool:
@@ -70,10 +60,6 @@ def situation(slurm: VirtualSlurm, service: subprocess.Popen[str], journal: Path
     told = (slurm.said(*command) for command in (("squeue", "-a", "-t", "all"), ("sinfo", "-N")))
     files = (journal, slurm.folder / "slurmctld.log")
     return "\n".join((said, *told, *(f"{file.name}:\n{file.read_text()[-4000:]}" for file in files)))
-
-
-def events(journal: Path, kind: str) -> list[dict[str, Any]]:
-    return [event for event in read_journal(journal) if event["event"] == kind]
 
 
 def marks(slurm: VirtualSlurm) -> list[str]:

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, Popen
-from typing import Any
 
 import pytest
-from support.virtual_slurm import WAIT_S, slurm_of, until
+from support.virtual_slurm import WAIT_S, a_clean, events, slurm_of, until
 
 from allocopt.cluster.hostlist import expand_hostlist
-from allocopt.live.journal import Replay, read_journal
+from allocopt.live.journal import Replay
 from allocopt.live.slurm import Slurm, SlurmJob
 from benchmarks.virtual_slurm import VirtualSlurm
 
@@ -35,15 +34,6 @@ def slurm() -> Iterator[VirtualSlurm]:
 
 
 @contextmanager
-def a_clean(slurm: VirtualSlurm) -> Iterator[VirtualSlurm]:
-    try:
-        yield slurm
-    finally:
-        slurm.said("scancel", "-u", "root")
-        until(lambda: not slurm.said("squeue", "-h"))
-
-
-@contextmanager
 def relocating(slurm: VirtualSlurm, journal: Path, how: str, *more: str) -> Iterator[Popen[str]]:
     """Run a service that makes room for gangs at once, until it is ended."""
     options = ("--partition", "main", "--within", "leaf", "--relocate-after", "0", "--relocate-limit", "5")
@@ -60,10 +50,6 @@ def relocating(slurm: VirtualSlurm, journal: Path, how: str, *more: str) -> Iter
     finally:
         service.terminate()
         service.communicate(timeout=WAIT_S)
-
-
-def events(journal: Path, kind: str) -> list[dict[str, Any]]:
-    return [event for event in read_journal(journal) if event["event"] == kind]
 
 
 def seen(slurm: VirtualSlurm) -> dict[str, SlurmJob]:
