@@ -177,6 +177,10 @@ class Formulation(Protocol):
     def encode(self, solution: Any, /) -> IntArray | None:
         """Return the ones of the point that stands for a solution, rising; None if the program left it out."""
 
+    def is_whole(self) -> bool:
+        """Whether it has every solution of the problem, by default so; if not, its having none says nothing."""
+        return True
+
     def bound_of(self, bound: float) -> float:
         """Return the bound on the problem's objective that follows from one of the program, by default that."""
         return bound

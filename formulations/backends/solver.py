@@ -200,7 +200,12 @@ class BackEnd:
                         except InvalidSolutionError as error:
                             # Its tolerances let something pass.
                             LOGGER.warning("an answer of %s breaks a rule and is not used: %s", self.solver, error)
-                    elif answer.chosen is None and isinstance(answer, Outcome) and answer.is_proved:
+                    elif (
+                        answer.chosen is None
+                        and isinstance(answer, Outcome)
+                        and answer.is_proved
+                        and formulation.is_whole()
+                    ):
                         if run.solution is not None:
                             raise AllocoptError("the back end says that there is no solution, but one is known")
                         run.prove_infeasible()

@@ -84,7 +84,8 @@ class Cells:
             of_node = rank[inverse.reshape(-1)]
         by_cell = np.split(np.argsort(of_node, kind="stable"), np.cumsum(np.bincount(of_node))[:-1])
         first = np.array([nodes[0] for nodes in by_cell], dtype=np.int64)
-        on_node = np.split(jobs[np.argsort(nodes, kind="stable")], np.cumsum(n_residents)[:-1])
+        by_node = jobs[np.argsort(nodes, kind="stable")]
+        ends = np.cumsum(n_residents)[first].tolist()
         return cls(
             nodes=tuple(by_cell),
             of_node=of_node,
@@ -92,7 +93,10 @@ class Cells:
             free=free[first],
             is_taken=is_taken[first],
             is_closed=(problem.emptied | is_alone)[first],
-            residents=tuple(tuple(on_node[node].tolist()) for node in first.tolist()),
+            residents=tuple(
+                tuple(by_node[end - count : end].tolist())
+                for end, count in zip(ends, n_residents[first].tolist(), strict=True)
+            ),
             never_share=never_share,
         )
 
@@ -106,6 +110,11 @@ def placeable(problem: RelocationProblem) -> list[ClusterRequest]:
 def least_tasks(request: ClusterRequest) -> int:
     """Return the fewest tasks that a job can have on one of its nodes."""
     return max(1, request.tasks - (request.most_nodes - 1) * request.most_tasks)
+
+
+def pieces_of(requests: Sequence[ClusterRequest]) -> set[tuple[int, ...]]:
+    """Return what jobs take of a node at least, each after whether it has the node alone."""
+    return {(int(one.is_exclusive), *(one.per_node + least_tasks(one) * one.per_task).tolist()) for one in requests}
 
 
 def _fill_nodes(requests: Sequence[ClusterRequest], capacity: IntArray) -> bool:

@@ -32,7 +32,7 @@ from allocopt.problems.relocation.fitting import new_places
 from allocopt.problems.relocation.order import ordered
 from allocopt.problems.relocation.problem import Occupancy, Places, Relocation, RelocationProblem
 from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
-from formulations.relocation.cells import Cells, least_tasks, placeable
+from formulations.relocation.cells import Cells, least_tasks, pieces_of, placeable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,12 +66,23 @@ class RelocationModel(Formulation):
     asks that gangs and jobs that move want no more nodes together than become free, in the cluster and in each leaf
     group; ``w_{size,g}`` counts the jobs of a size that move into group g and stay within it. `decode` then looks for
     nodes of those that move, one after the other, and stops those that find none and may stop.
+
+    If it looks only ``within`` some leaf groups, by number of the group, gangs get nodes of these. Any other relocation
+    costs ``least_beyond`` or more.
     """
 
-    def __init__(self, problem: RelocationProblem, leaves_moves_open: bool = False) -> None:
+    def __init__(
+        self,
+        problem: RelocationProblem,
+        leaves_moves_open: bool = False,
+        cells: Cells | None = None,
+        within: BoolArray | None = None,
+        least_beyond: float = 0.0,
+    ) -> None:
         self._problem = problem
         self._leaves_moves_open = leaves_moves_open
-        self._cells = Cells.of(problem)
+        self._within, self._least_beyond = within, least_beyond
+        self._cells = cells or Cells.of(problem)
         self._groups = problem.groups[:, self._cells.first]  # of the cells, by level
         self._rows, self._names, self._costs, self._n_columns = Rows(), list[Names](), list[FloatArray](), 0
         # By the place of a job among those that may get nodes: the columns of its sets of nodes, and of its segments
@@ -79,7 +90,8 @@ class RelocationModel(Formulation):
         self._sets: dict[int, IntArray] = {}
         self._steps: dict[int, list[tuple[int, int, dict[int, IntArray]]]] = {}
         running = problem.running
-        stops = [number for number, job in enumerate(running) if job.stop_cost is not None]
+        may_leave = self._leaving_for_gangs()
+        stops = [number for number, job in enumerate(running) if job.stop_cost is not None and may_leave[number]]
         moves = [number for number, job in enumerate(running) if job.move_cost is not None]
         stop_costs = [running[number].stop_cost or 0.0 for number in stops]
         # Where its new nodes are left open, a job may keep all that need not be emptied.
@@ -90,7 +102,7 @@ class RelocationModel(Formulation):
         # The column that says that a running job stops, and that it moves, by its number.
         self._stops = dict(zip(stops, self._new(("s", np.array(stops)), stop_costs).tolist(), strict=True))
         self._moves = dict(zip(moves, self._new(("z", np.array(moves)), move_costs).tolist(), strict=True))
-        self.is_hopeless = not self._let_leave()
+        self._let_leave()
         placed = {} if leaves_moves_open else self._moves
         self._placed: list[_Placed] = []
         for at, z in placed.items():
@@ -110,9 +122,13 @@ class RelocationModel(Formulation):
     def program(self) -> BinaryProgram:
         return self._rows.program(np.concatenate(self._costs), self._names)
 
+    def is_whole(self) -> bool:
+        return self._within is None
+
     def bound_of(self, bound: float) -> float:
         # The program counts from the cost of letting all gangs wait that may.
-        return max(0.0, bound + sum(gang.wait_cost or 0.0 for gang in self._problem.waiting))
+        found = max(0.0, bound + sum(gang.wait_cost or 0.0 for gang in self._problem.waiting))
+        return found if self.is_whole() else min(found, self._least_beyond)
 
     def decode(self, chosen: IntArray) -> Relocation | None:
         is_one = np.zeros(self._n_columns, dtype=np.bool_)
@@ -165,7 +181,10 @@ class RelocationModel(Formulation):
         """Return the columns of a solution; None if moves are left open, or the program leaves one of its nodes out."""
         if self._leaves_moves_open:
             return None
-        chosen = [self._stops[number] for number, places in enumerate(solution.running) if places is None]
+        stopped = [number for number, places in enumerate(solution.running) if places is None]
+        if not self._stops.keys() >= set(stopped):
+            return None
+        chosen = [self._stops[number] for number in stopped]
         moved = (
             () if solution.running[number] == self._problem.running[number].places else solution.running[number]
             for number in self._moves
@@ -200,6 +219,16 @@ class RelocationModel(Formulation):
                 chosen += steps[name][: count // segment if segment else 1].tolist()
         return chosen
 
+    def _leaving_for_gangs(self) -> BoolArray:
+        """Return which running jobs may be asked to leave: all, or if none may move, those in the groups looked at."""
+        problem = self._problem
+        if self._within is None or any(job.move_cost is not None for job in problem.running):
+            return np.ones(len(problem.running), dtype=np.bool_)
+        jobs, nodes, _ = problem.pieces
+        is_asked = np.zeros(len(problem.running), dtype=np.bool_)
+        is_asked[jobs[self._within[problem.groups[0, nodes]] | problem.emptied[nodes]]] = True
+        return is_asked
+
     def _new(self, named: Names, costs: Sequence[float] | FloatArray) -> IntArray:
         """Add columns and return their numbers."""
         first, self._n_columns = self._n_columns, self._n_columns + len(costs)
@@ -207,15 +236,11 @@ class RelocationModel(Formulation):
         self._names.append(named)
         return np.arange(first, self._n_columns)
 
-    def _let_leave(self) -> bool:
-        """Let each job leave at most once, and if its nodes have to be emptied, once; return whether all those may."""
+    def _let_leave(self) -> None:
+        """Let each job leave at most once, and if its nodes have to be emptied, once."""
         must_leave = self._problem.leaving
         for number in sorted(must_leave | (self._stops.keys() & self._moves.keys())):
-            leaving = self._leaving(number)
-            if not len(leaving):
-                return False
-            self._rows.at_most(1, (leaving, 1), lower=float(number in must_leave))
-        return True
+            self._rows.at_most(1, (self._leaving(number), 1), lower=float(number in must_leave))
 
     def _leaving(self, job: int) -> IntArray:
         """Return the columns whose sum says whether a running job leaves its nodes."""
@@ -225,6 +250,9 @@ class RelocationModel(Formulation):
     def _new_places(self, asked: ClusterRequest, running: int | None, is_new: IntArray) -> _Placed:
         """Add the columns and rows of a job that may get new nodes."""
         tasks, cells = self._entries(asked)
+        if running is None and self._within is not None:
+            is_within = self._within[self._groups[0, cells]]
+            tasks, cells = tasks[is_within], cells[is_within]
         most = np.minimum(self._cells.sizes[cells], asked.most_nodes)
         of, weights = _split_counts(most)
         costs = np.zeros(len(of))
@@ -371,22 +399,17 @@ class RelocationModel(Formulation):
             if wanted := [term for term in (*terms, *freed) if len(term[0])]:
                 self._rows.at_most(room, *wanted)
 
-    def _pieces(self) -> set[tuple[int, ...]]:
-        """Return what the jobs that get new nodes take of a node at least, each after whether it has the node alone."""
-        requests = placeable(self._problem)
-        return {(int(one.is_exclusive), *(one.per_node + least_tasks(one) * one.per_task).tolist()) for one in requests}
-
     def _is_open(self) -> BoolArray:
         """Whether any job could get a node of each cell, once all have left that may."""
         cells = self._cells
         found = np.zeros(len(cells.nodes), dtype=np.bool_)
-        for alone, *amounts in self._pieces():
+        for alone, *amounts in pieces_of(placeable(self._problem)):
             found |= (np.array(amounts) <= cells.free).all(axis=1) & ~(bool(alone) & cells.is_taken)
         return found & ~cells.is_closed
 
     def _room_of(self, cells: IntArray) -> tuple[int, list[tuple[IntArray, IntArray]]]:
         """Return how many nodes of cells are free, and the terms of those that are once jobs have left."""
-        pieces, room, freed = self._pieces(), 0, list[tuple[IntArray, IntArray]]()
+        pieces, room, freed = pieces_of(placeable(self._problem)), 0, list[tuple[IntArray, IntArray]]()
         for cell in cells.tolist():
             size = len(self._cells.nodes[cell])
             for job, taken in self._taken(cell):

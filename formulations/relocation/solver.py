@@ -1,8 +1,12 @@
 """Solvers of relocation problems: the program of ``scip``, ``highs`` and ``cp-sat``, and ``leave-first``."""
 
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import ClassVar
 
+import numpy as np
+
+from allocopt.arrays import BoolArray
 from allocopt.problems.certificate import Stated
 from allocopt.problems.kind import get_kind
 from allocopt.problems.relocation.problem import Relocation, RelocationProblem
@@ -11,11 +15,13 @@ from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 from formulations.backends.program import Formulation
 from formulations.backends.solver import HIGHS, BackEnd, BackEndSolver
-from formulations.relocation.cells import placeable
+from formulations.relocation.cells import Cells, placeable
+from formulations.relocation.prices import Prices
 from formulations.relocation.program import RelocationModel
 
 LARGEST_NONZEROS = 4_000_000
 LARGEST_RATIO = 1e6  # of two costs
+MORE_GROUPS = (0, 24)  # beside those that the prices use
 NONZEROS = 2  # for each node and job that may get it; nodes that are counted together have these but once
 
 
@@ -29,18 +35,47 @@ def _range(problem: RelocationProblem) -> str | None:
 
 
 def _solved(
-    back_end: BackEnd, problem: RelocationProblem, model: RelocationModel, run: Run, budget: Budget, seed: int
+    back_end: BackEnd, problem: RelocationProblem, leaves_moves_open: bool, run: Run, budget: Budget, seed: int
 ) -> StopReason:
+    """Solve the program within the leaf groups that are worth a look, and the whole one if that proves too little."""
     trivial = get_kind(problem.kind).trivial(problem)
     if trivial is not None:
         run.offer(trivial)
-    if model.is_hopeless:
-        run.prove_infeasible()
-        return StopReason.PROVED
-    if model.is_empty():
+    if not problem.waiting and not problem.leaving:
         run.prove(0.0, Stated("the problem: no gang waits, and no job has to leave"))
         return StopReason.PROVED
+    if any(not problem.running[number].may_leave for number in problem.leaving):
+        run.prove_infeasible()
+        return StopReason.PROVED
+    cells = Cells.of(problem)
+    prices = Prices.of(problem, cells)
+    if prices is not None:
+        run.prove(prices.bound, Stated("prices of nodes, by allocopt"))
+        for groups in _parts(prices, run):
+            least_beyond = float(prices.least_cost[~groups].min(initial=np.inf))
+            model = RelocationModel(problem, leaves_moves_open, cells, groups, least_beyond)
+            reason = back_end.solve(problem, run, model, budget, seed, run.solution)
+            if run.is_proved() or run.clock.expired():
+                return reason
+    model = RelocationModel(problem, leaves_moves_open, cells)
     return back_end.solve(problem, run, model, budget, seed, run.solution)
+
+
+def _parts(prices: Prices, run: Run) -> Iterator[BoolArray]:
+    """Yield growing sets of leaf groups: those that the prices use, some more, and all that a better answer may use."""
+    groups = prices.is_used
+    n_most = len(groups) // 2
+    for more in MORE_GROUPS:
+        groups = groups.copy()
+        groups[np.argsort(prices.least_cost, kind="stable")[:more]] = True
+        if groups.sum() > n_most:
+            return
+        yield groups
+    if run.objective is None:
+        return
+    better = groups | (prices.least_cost < run.objective)
+    if better.sum() <= n_most and better.sum() > groups.sum():
+        yield better
 
 
 class IntegerRelocation(BackEndSolver[RelocationProblem, RelocationModel], RelocationSolver):
@@ -57,7 +92,7 @@ class IntegerRelocation(BackEndSolver[RelocationProblem, RelocationModel], Reloc
         )
 
     def search(self, problem: RelocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        return _solved(self.back_end, problem, RelocationModel(problem), run, budget, seed)
+        return _solved(self.back_end, problem, False, run, budget, seed)
 
     def tables(self, problem: RelocationProblem) -> RelocationModel:
         return RelocationModel(problem)
@@ -91,4 +126,4 @@ class LeaveFirst(RelocationSolver):
         return super().refusal(problem) or _range(problem)
 
     def search(self, problem: RelocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        return _solved(HIGHS, problem, RelocationModel(problem, leaves_moves_open=True), run, budget, seed)
+        return _solved(HIGHS, problem, True, run, budget, seed)

@@ -27,6 +27,7 @@ class Attempt:
         self.room = Occupancy.at_first(problem)
         self.staying = {job.id: job for job in problem.running}
         self.started: dict[str, Places] = {}
+        self._number_of = {job.id: number for number, job in enumerate(problem.running)}
 
     def leave(self, job: PlacedJob) -> None:
         """Take a job off its nodes."""
@@ -59,35 +60,28 @@ class Attempt:
 
         None, and nothing is done, if it does not fit when all have left.
         """
-        places = self.places(request, among)
-        if places is not None:
-            return places, 0
-        for job in victims:
-            self.leave(job)
-        here = most = len(victims)
-        if self.places(request, among) is None:
-            self._bring_to(victims, here, 0)
-            return None
-        # Who fits beside some jobs fits beside fewer: how many have to leave is found by bisection.
-        least = 1
-        while least < most:
-            middle = (least + most) // 2
-            self._bring_to(victims, here, middle)
-            here = middle
-            least, most = (least, middle) if self.places(request, among) is not None else (middle + 1, most)
-        self._bring_to(victims, here, least)
-        places = self.places(request, among)
-        if places is None:
-            self._bring_to(victims, least, 0)
-            return None
-        return places, least
+        at_first = self.room
+        numbers = np.array([self._number_of[job.id] for job in victims], dtype=np.int64)
 
-    def _bring_to(self, victims: Sequence[PlacedJob], here: int, there: int) -> None:
-        """Let so many of some jobs have left, of which ``here`` have."""
-        for job in victims[here:there]:
-            self.leave(job)
-        for job in victims[there:here]:
-            self.restore(job)
+        def places_without(count: int) -> Places | None:
+            self.room = at_first.copy()
+            self.room.release_all(self.problem, numbers[:count])
+            return self.places(request, among)
+
+        # Who fits beside some jobs fits beside fewer: how many have to leave is found by bisection.
+        least, most = 0, len(victims)
+        places = places_without(most)
+        while places is not None and least < most:
+            middle = (least + most) // 2
+            found = places_without(middle)
+            least, most, places = (least, middle, found) if found is not None else (middle + 1, most, places)
+        places = None if places is None else places_without(least)
+        if places is None:
+            self.room = at_first
+            return None
+        for job in victims[:least]:
+            del self.staying[job.id]
+        return places, least
 
     def relocated(self) -> tuple[list[Places | None], list[Places]] | None:
         """Return the places of all jobs once those that have left are moved where they can be, or None.

@@ -34,17 +34,17 @@ def free_one_after_the_other(
     if found is None:
         return None
     places, count = found
-    left = list(victims[:count])
-    for job in list(reversed(left)):
+    left: list[PlacedJob] = []
+    for job in reversed(victims[:count]):
         attempt.restore(job)
         # A job on none of the chosen nodes can stay; otherwise others may do.
         others = places if are_apart(job.places, places) else attempt.places(request, among)
         if others is None:
             attempt.leave(job)
+            left.append(job)
         else:
             places = others
-            left.remove(job)
-    return places, left
+    return places, left[::-1]
 
 
 class CheapestFirst(VictimRule):

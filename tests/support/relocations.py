@@ -108,20 +108,23 @@ def random_problem(seed: int) -> RelocationProblem:
     return problem_of(rack, size, running, waiting, emptied.tolist(), units, f"random-{seed}")
 
 
-def best_relocation(problem: RelocationProblem) -> float:
-    """Return the least cost of a relocation; infinity where there is none."""
+def best_relocation(problem: RelocationProblem, wanted: frozenset[int] | None = None) -> float:
+    """Return the least cost of a relocation, or of one in which a gang gets a wanted node; infinity without any."""
     jobs = [*problem.running, *problem.waiting]
     choices = [list(_choices(problem, job)) for job in jobs]
     used = np.zeros_like(problem.capacity)
     users, alone = [0] * problem.size, [0] * problem.size
     best = float("inf")
+    ends: list[Held] = []
 
     def search(number: int, cost: float) -> None:
         nonlocal best
         if cost >= best:
             return
         if number == len(jobs):
-            best = cost
+            of_gangs = {node for held in ends[len(problem.running) :] for node, _ in held or ()}
+            if wanted is None or of_gangs & wanted:
+                best = cost
             return
         asked = jobs[number].request
         for held, more in choices[number]:
@@ -132,7 +135,9 @@ def best_relocation(problem: RelocationProblem) -> float:
             nodes = [node for node, _ in held or ()]
             is_room = (used[nodes] <= problem.capacity[nodes]).all()
             if is_room and not any(alone[node] and users[node] > 1 for node in nodes):
+                ends.append(held)
                 search(number + 1, cost + more)
+                ends.pop()
             for node, tasks in held or ():
                 used[node] -= asked.per_node + tasks * asked.per_task
                 users[node] -= 1

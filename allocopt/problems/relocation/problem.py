@@ -171,9 +171,12 @@ class RelocationProblem:
     waiting: tuple[WaitingGang, ...]
     emptied: BoolArray
     name: str = "unnamed"
-    pieces: IntArray = field(
-        init=False, repr=False
-    )  # number of each running job, its node and its tasks there, ``(3, n)``
+    pieces: IntArray = field(init=False, repr=False)
+    """Number of a running job, one of its nodes, and its tasks there, shape ``(3, n)``."""
+    taken: IntArray = field(init=False, repr=False)
+    """What each of `pieces` takes of its node, shape ``(n, resources)``."""
+    is_exclusive: BoolArray = field(init=False, repr=False)
+    """Whether each running job has its nodes alone, shape ``(running,)``."""
 
     kind: ClassVar[str] = "relocation"
     sense: ClassVar[Sense] = "min"
@@ -215,6 +218,10 @@ class RelocationProblem:
             check_range(f"waiting[{index}].wait_cost", gang.wait_cost, 0.0, LARGEST_COST)
         places = [(number, *piece) for number, job in enumerate(self.running) for piece in job.places]
         object.__setattr__(self, "pieces", frozen_integers(np.array(places, dtype=np.int64).reshape(-1, 3).T))
+        object.__setattr__(self, "taken", frozen_integers(self._taken()))
+        is_exclusive = np.array([job.request.is_exclusive for job in self.running], dtype=np.bool_)
+        is_exclusive.setflags(write=False)
+        object.__setattr__(self, "is_exclusive", is_exclusive)
         _check_places_now(self)
 
     def _repr_html_(self) -> str:
@@ -236,20 +243,13 @@ class RelocationProblem:
         """Group of every node by level below the top, shape ``(L, nodes)``."""
         return np.ascontiguousarray(self.topology.groups_of(np.arange(self.size)))
 
-    @property
-    def taken(self) -> IntArray:
-        """What each of `pieces` takes of its node, shape ``(n, resources)``."""
+    def _taken(self) -> IntArray:
         jobs, _, tasks = self.pieces
         shape, requests = (len(self.running), len(self.resources)), [job.request for job in self.running]
         per_node = np.array([one.per_node for one in requests], dtype=np.int64).reshape(shape)
         per_task = np.array([one.per_task for one in requests], dtype=np.int64).reshape(shape)
         taken: IntArray = per_node[jobs] + tasks[:, None] * per_task[jobs]
         return taken
-
-    @property
-    def is_exclusive(self) -> BoolArray:
-        """Whether each running job has its nodes alone, shape ``(running,)``."""
-        return np.array([job.request.is_exclusive for job in self.running], dtype=np.bool_)
 
     @property
     def leaving(self) -> frozenset[int]:
@@ -334,6 +334,16 @@ class Occupancy:
     def release(self, request: ClusterRequest, places: Places) -> None:
         """Take a job off its nodes."""
         self._change(request, *_amounts(request, places), -1)
+
+    def release_all(self, problem: RelocationProblem, numbers: IntArray) -> None:
+        """Take running jobs, given by their numbers, off the nodes that they have in the problem."""
+        jobs, nodes, _ = problem.pieces
+        is_gone = np.zeros(len(problem.running), dtype=np.bool_)
+        is_gone[numbers] = True
+        there = is_gone[jobs]
+        np.add.at(self.free, nodes[there], problem.taken[there])
+        np.subtract.at(self.users, nodes[there], 1)
+        self.alone[nodes[there & problem.is_exclusive[jobs]]] = False
 
     def _change(self, request: ClusterRequest, nodes: IntArray, amounts: IntArray, sign: int) -> None:
         self.free[nodes] -= sign * amounts

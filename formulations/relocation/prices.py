@@ -1,0 +1,247 @@
+"""Prices of nodes: a bound on what it costs to start gangs, and the leaf groups that are worth a look.
+
+A Lagrangian relaxation: gangs pay for nodes, and each leaf group gives what pays best, whatever the others give. Gang k
+pays ``mu_k`` for a node and gets ``nu_k`` back for each leaf group that it uses. The cost c_j of letting a running job
+leave is split over its groups, ``sum_g lambda_{j,g} = c_j``. For all such prices a relocation costs at least
+
+    ``L = sum_k min(wait_cost_k, mu_k least_nodes_k - nu_k most_groups_k) + sum_g v_g``
+
+with ``v_g = min_n F_g(n) - P(n)``. ``F_g(n)`` is the least cost for which n nodes of group g become usable
+(`formulations.relocation.freed_nodes`), ``P(n)`` the most that gangs pay for n nodes of one group. If a gang gets nodes
+of g, a relocation costs at least ``L - v_g + min_{n > 0} F_g(n) - P(n)``. The best prices are the dual solution of a
+linear program over what groups may give, which grows by what pays at its prices (Dantzig and Wolfe 1960,
+doi:10.1287/opre.8.1.101).
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+
+from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.problems.relocation.problem import RelocationProblem, WaitingGang
+from formulations.backends.program import Rows
+from formulations.relocation.cells import Cells
+from formulations.relocation.freed_nodes import FreedNodes, leaving_cost, node_cost
+
+MOST_ROUNDS = 40
+FIRST_GROUPS = 4  # that are offered at first for each number of nodes
+MISSING = 10.0  # price of a node that a gang lacks which must start, over the largest cost of a job
+CLOSED = 1e-9  # of the largest cost of a job: what pays less is rounding
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prices:
+    """What the best prices say.
+
+    Parameters
+    ----------
+    bound
+        No relocation costs less.
+    least_cost
+        No relocation in which a gang gets nodes of a leaf group costs less, by number of the group.
+    is_used
+        Whether the linear program takes anything of each leaf group.
+    """
+
+    bound: float
+    least_cost: FloatArray
+    is_used: BoolArray
+
+    @classmethod
+    def of(cls, problem: RelocationProblem, cells: Cells) -> "Prices | None":
+        """Return the prices of a problem.
+
+        None if it has no gangs or leaf groups, if no gang could ever start, or if gangs could share nodes.
+        """
+        if not problem.waiting or not len(problem.groups) or not cells.never_share:
+            return None
+        freed = FreedNodes(problem, cells)
+        gangs = [_Gang(gang, freed.most) for gang in problem.waiting]
+        if not any(gang.counts for gang in gangs):
+            return None
+        return _Pricing(problem, freed, gangs).run()
+
+
+class _Gang:
+    """A gang: its nodes, leaf groups at most (0 for any), and the numbers of nodes that it can have in one."""
+
+    def __init__(self, gang: WaitingGang, most: int) -> None:
+        asked = gang.request
+        self.nodes, self.groups, self.wait_cost = asked.least_nodes, asked.most_groups[0], gang.wait_cost
+        segment = (asked.segments[0] if asked.segments else 0) or 1
+        # What a group has to give if the others are full.
+        least = min(max(1, self.nodes - (self.groups - 1) * most), self.nodes) if self.groups else 1
+        counts = [count for count in range(segment, min(most, asked.most_nodes) + 1, segment) if count >= least]
+        self.counts = counts[:1] if self.groups == 1 else counts
+
+
+class _Offers:
+    """What groups may give: columns of the linear program.
+
+    Each has its group, the nodes of each gang and then whether it gets any, and what jobs pay there that are in no
+    other group. The parts of the shares of other jobs are kept by offer.
+    """
+
+    def __init__(self, n_gangs: int) -> None:
+        self.group, self.given = np.zeros(0, dtype=np.int64), np.zeros((0, 2 * n_gangs), dtype=np.int64)
+        self.cost = np.zeros(0)
+        self.offer, self.pair, self.part = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
+
+    def add(self, freed: FreedNodes, groups: IntArray, counts: IntArray, given: IntArray) -> None:
+        """Add the cheapest so many nodes of some groups."""
+        own, offer, pair, part = freed.parts(groups, counts)
+        is_split = freed.is_split[pair]
+        own += np.bincount(offer[~is_split], (part * freed.shares[pair])[~is_split], len(groups))
+        self.offer = np.append(self.offer, offer[is_split] + len(self.group))
+        self.pair, self.part = np.append(self.pair, pair[is_split]), np.append(self.part, part[is_split])
+        self.group, self.cost = np.append(self.group, groups), np.append(self.cost, own)
+        self.given = np.concatenate((self.given, given))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Dual:
+    """The dual solution of the linear program: prices by gang, and what being the only offer is worth, by group."""
+
+    node_prices: FloatArray
+    group_prices: FloatArray
+    worth: FloatArray
+    is_used: BoolArray
+
+
+class _Pricing:
+    """The linear program, and the rounds in which it grows."""
+
+    def __init__(self, problem: RelocationProblem, freed: FreedNodes, gangs: list[_Gang]) -> None:
+        self._freed, self._gangs = freed, gangs
+        # Jobs that have to leave anyway, at least the nodes to be emptied.
+        jobs, nodes, _ = problem.pieces
+        given_up = np.bincount(jobs, problem.emptied[nodes], len(problem.running)).astype(np.int64).tolist()
+        leaving = [(problem.running[number], given_up[number]) for number in problem.leaving]
+        self._fixed = sum(leaving_cost(job) + count * node_cost(job, count) for job, count in leaving)
+        self._scale = float(freed.costs[freed.job].max(initial=0.0)) or 1.0
+
+    def run(self) -> Prices:
+        """Return what the best prices say."""
+        freed, offers = self._freed, self._first()
+        n_groups = len(freed.least)
+        is_used = np.zeros(n_groups, dtype=np.bool_)
+        best = Prices(0.0, np.zeros(n_groups), is_used)
+        for _ in range(MOST_ROUNDS):
+            dual = self._solved(offers)
+            if dual is None:
+                break
+            is_used = dual.is_used
+            paid, given = self._paid(dual)
+            left = freed.least - paid
+            counts = left.argmin(axis=1)
+            values = left[np.arange(n_groups), counts]
+            bound = self._fixed + self._terms(dual) + float(values.sum())
+            if bound > best.bound:
+                best = Prices(bound, bound - values + left[:, 1:].min(axis=1), is_used)
+            pays = np.flatnonzero(values < -dual.worth - CLOSED * self._scale)
+            if not len(pays):
+                break
+            offers.add(freed, pays, counts[pays], given[counts[pays]])
+        return replace(best, is_used=is_used)
+
+    def _first(self) -> _Offers:
+        """Return for each number of nodes that a gang can have in a group those groups where it is cheapest."""
+        least, n_gangs = self._freed.least, len(self._gangs)
+        offers = _Offers(n_gangs)
+        for number, gang in enumerate(self._gangs):
+            for count in gang.counts:
+                groups = np.argsort(least[:, count], kind="stable")[:FIRST_GROUPS]
+                groups = groups[np.isfinite(least[groups, count])]
+                given = np.zeros((len(groups), 2 * n_gangs), dtype=np.int64)
+                given[:, number], given[:, n_gangs + number] = count, 1
+                offers.add(self._freed, groups, np.full(len(groups), count), given)
+        return offers
+
+    def _terms(self, dual: _Dual) -> float:
+        """Return what the gangs pay, each at most the cost of its waiting."""
+        total = 0.0
+        prices = zip(self._gangs, dual.node_prices.tolist(), dual.group_prices.tolist(), strict=True)
+        for gang, of_node, of_group in prices:
+            paid = of_node * gang.nodes - of_group * gang.groups
+            total += paid if gang.wait_cost is None else min(gang.wait_cost, paid)
+        return total
+
+    def _paid(self, dual: _Dual) -> tuple[FloatArray, IntArray]:
+        """Return P, the most that gangs pay for each number of nodes of one group, and what they get for it."""
+        n_gangs = len(self._gangs)
+        paid = np.zeros(self._freed.most + 1)
+        given = np.zeros((len(paid), 2 * n_gangs), dtype=np.int64)
+        for number, gang in enumerate(self._gangs):
+            before, given_before = paid.copy(), given.copy()
+            for count in gang.counts:
+                more = before[: len(before) - count] + dual.node_prices[number] * count - dual.group_prices[number]
+                better = np.flatnonzero(more > paid[count:])
+                paid[better + count] = more[better]
+                given[better + count] = given_before[better]
+                given[better + count, number], given[better + count, n_gangs + number] = count, 1
+        return paid, given
+
+    def _solved(self, offers: _Offers) -> _Dual | None:
+        """Solve the linear program, and split the costs of jobs anew by its prices; None if it is not solved."""
+        freed, n_gangs, n_offers = self._freed, len(self._gangs), len(offers.group)
+        limits = np.array([gang.groups for gang in self._gangs])
+        pairs, pair_of = np.unique(offers.pair, return_inverse=True)
+        jobs, job_of = np.unique(freed.job[pairs], return_inverse=True)
+        groups, group_of = np.unique(offers.group, return_inverse=True)
+        is_bound = limits > 1
+        offer, gang = np.nonzero(offers.given[:, :n_gangs])
+        of_bound = is_bound[gang]
+        every_gang = np.arange(n_gangs)
+        # Columns: offers, jobs that leave, nodes that gangs lack.
+        leaves, lacks = n_offers + np.arange(len(jobs)), n_offers + len(jobs) + every_gang
+        rows = Rows()
+        nodes = np.array([gang.nodes for gang in self._gangs])
+        given = offers.given[offer, gang]
+        sold = -np.append(given, np.ones_like(every_gang))
+        rows.add(np.append(gang, every_gang), np.append(offer, lacks), sold, -nodes)
+        ones = np.ones(int(of_bound.sum()))
+        rows.add((np.cumsum(is_bound) - 1)[gang[of_bound]], offer[of_bound], ones, limits[is_bound])
+        rows.add(group_of, np.arange(n_offers), np.ones(n_offers), np.ones(len(groups)))
+        pair_rows = np.append(pair_of, np.arange(len(pairs)))
+        columns, parts = np.append(offers.offer, leaves[job_of]), np.append(offers.part, -np.ones(len(pairs)))
+        rows.add(pair_rows, columns, parts, np.zeros(len(pairs)))
+        costs = np.concatenate((offers.cost, freed.costs[jobs], self._lacking())) / self._scale
+        program = rows.program(costs, ())
+        # SciPy's types know dense matrices only.
+        matrix: Any = program.matrix
+        answer = linprog(costs, A_ub=matrix, b_ub=program.row_upper, bounds=(0, None), method="highs")
+        if answer.x is None:
+            return None
+        prices = np.maximum(-answer.ineqlin.marginals, 0.0) * self._scale
+        ends = np.cumsum((n_gangs, is_bound.sum(), len(groups)))
+        node_prices, bound_prices, worth, pair_prices = np.split(prices, ends)
+        freed.split(self._split(pairs, pair_prices))
+        dual = _Dual(node_prices, np.zeros(n_gangs), np.zeros(len(freed.least)), np.zeros(len(freed.least), np.bool_))
+        dual.group_prices[is_bound], dual.worth[groups] = bound_prices, worth
+        dual.is_used[offers.group[answer.x[:n_offers] > CLOSED]] = True
+        return dual
+
+    def _lacking(self) -> FloatArray:
+        """Return what a node costs that a gang lacks."""
+        waits = (
+            MISSING * self._scale * gang.nodes if gang.wait_cost is None else gang.wait_cost for gang in self._gangs
+        )
+        return np.array([cost / gang.nodes for cost, gang in zip(waits, self._gangs, strict=True)])
+
+    def _split(self, pairs: IntArray, prices: FloatArray) -> FloatArray:
+        """Return shares of pairs: of those in the program their prices, of others of their jobs what is left."""
+        freed = self._freed
+        n_jobs = len(freed.costs)
+        shares, is_priced = freed.shares.copy(), np.zeros(len(freed.job), dtype=np.bool_)
+        shares[pairs], is_priced[pairs] = prices, True
+        known = np.bincount(freed.job[is_priced], shares[is_priced], n_jobs)
+        is_open = ~is_priced & np.isin(freed.job, freed.job[pairs])
+        of_open = freed.job[is_open]
+        n_open = np.bincount(of_open, minlength=n_jobs)
+        shares[is_open] = np.maximum(freed.costs[of_open] - known[of_open], 0.0) / n_open[of_open]
+        # Rounding may have raised the sum above the cost.
+        total = np.bincount(freed.job, shares, n_jobs)[freed.job]
+        scaled: FloatArray = shares * np.minimum(1.0, freed.costs[freed.job] / np.where(total > 0.0, total, 1.0))
+        return scaled
