@@ -7,10 +7,10 @@ leave is split over its groups, ``sum_g lambda_{j,g} = c_j``. For all such price
     ``L = sum_k min(wait_cost_k, mu_k least_nodes_k - nu_k most_groups_k) + sum_g v_g``
 
 with ``v_g = min_n F_g(n) - P(n)``. ``F_g(n)`` is the least cost for which n nodes of group g become usable
-(`formulations.relocation.freed_nodes`), ``P(n)`` the most that gangs pay for n nodes of one group. If a gang gets nodes
-of g, a relocation costs at least ``L - v_g + min_{n > 0} F_g(n) - P(n)``. The best prices are the dual solution of a
-linear program over what groups may give, which grows by what pays at its prices (Dantzig and Wolfe 1960,
-doi:10.1287/opre.8.1.101).
+(`formulations.relocation.freed_nodes`), ``P(n)`` the most that gangs pay for n nodes of one group. If gang k gets nodes
+of g, a relocation costs at least ``L - v_g + min_n F_g(n) - P_k(n)``, where P_k is what gangs pay if k is among them.
+The best prices are the dual solution of a linear program over what groups may give, which grows by what pays at its
+prices (Dantzig and Wolfe 1960, doi:10.1287/opre.8.1.101).
 """
 
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from formulations.relocation.cells import Cells
 from formulations.relocation.freed_nodes import FreedNodes, leaving_cost, node_cost
 
 MOST_ROUNDS = 40
-FIRST_GROUPS = 4  # that are offered at first for each number of nodes
+FIRST_GROUPS = 3  # times as many as a gang needs are offered at first, for each number of nodes
 MISSING = 10.0  # price of a node that a gang lacks which must start, over the largest cost of a job
 CLOSED = 1e-9  # of the largest cost of a job: what pays less is rounding
 
@@ -40,7 +40,7 @@ class Prices:
     bound
         No relocation costs less.
     least_cost
-        No relocation in which a gang gets nodes of a leaf group costs less, by number of the group.
+        No relocation in which a gang gets nodes of a leaf group costs less, shape ``(gangs, groups)``.
     is_used
         Whether the linear program takes anything of each leaf group.
     """
@@ -127,7 +127,7 @@ class _Pricing:
         freed, offers = self._freed, self._first()
         n_groups = len(freed.least)
         is_used = np.zeros(n_groups, dtype=np.bool_)
-        best = Prices(0.0, np.zeros(n_groups), is_used)
+        best = Prices(0.0, np.zeros((len(self._gangs), n_groups)), is_used)
         for _ in range(MOST_ROUNDS):
             dual = self._solved(offers)
             if dual is None:
@@ -139,7 +139,7 @@ class _Pricing:
             values = left[np.arange(n_groups), counts]
             bound = self._fixed + self._terms(dual) + float(values.sum())
             if bound > best.bound:
-                best = Prices(bound, bound - values + left[:, 1:].min(axis=1), is_used)
+                best = Prices(bound, bound - values + self._least_left(dual), is_used)
             pays = np.flatnonzero(values < -dual.worth - CLOSED * self._scale)
             if not len(pays):
                 break
@@ -152,7 +152,8 @@ class _Pricing:
         offers = _Offers(n_gangs)
         for number, gang in enumerate(self._gangs):
             for count in gang.counts:
-                groups = np.argsort(least[:, count], kind="stable")[:FIRST_GROUPS]
+                enough = FIRST_GROUPS * -(-gang.nodes // count)
+                groups = np.argsort(least[:, count], kind="stable")[:enough]
                 groups = groups[np.isfinite(least[groups, count])]
                 given = np.zeros((len(groups), 2 * n_gangs), dtype=np.int64)
                 given[:, number], given[:, n_gangs + number] = count, 1
@@ -168,14 +169,28 @@ class _Pricing:
             total += paid if gang.wait_cost is None else min(gang.wait_cost, paid)
         return total
 
-    def _paid(self, dual: _Dual) -> tuple[FloatArray, IntArray]:
-        """Return P, the most that gangs pay for each number of nodes of one group, and what they get for it."""
+    def _least_left(self, dual: _Dual) -> FloatArray:
+        """Return for each gang and group the least of F - P if the gang gets nodes there, shape ``(gangs, groups)``."""
+        least = self._freed.least
+        found = np.full((len(self._gangs), len(least)), np.inf)
+        for number, gang in enumerate(self._gangs):
+            others, _ = self._paid(dual, but=number)
+            for count in gang.counts:
+                paid = others[: len(others) - count] + dual.node_prices[number] * count - dual.group_prices[number]
+                np.minimum(found[number], (least[:, count:] - paid).min(axis=1), out=found[number])
+        return found
+
+    def _paid(self, dual: _Dual, but: int | None = None) -> tuple[FloatArray, IntArray]:
+        """Return P, the most that gangs pay for each number of nodes of one group, and what they get for it.
+
+        Without one of them, if it is said which.
+        """
         n_gangs = len(self._gangs)
         paid = np.zeros(self._freed.most + 1)
         given = np.zeros((len(paid), 2 * n_gangs), dtype=np.int64)
         for number, gang in enumerate(self._gangs):
             before, given_before = paid.copy(), given.copy()
-            for count in gang.counts:
+            for count in gang.counts if number != but else ():
                 more = before[: len(before) - count] + dual.node_prices[number] * count - dual.group_prices[number]
                 better = np.flatnonzero(more > paid[count:])
                 paid[better + count] = more[better]

@@ -67,8 +67,8 @@ class RelocationModel(Formulation):
     group; ``w_{size,g}`` counts the jobs of a size that move into group g and stay within it. `decode` then looks for
     nodes of those that move, one after the other, and stops those that find none and may stop.
 
-    If it looks only ``within`` some leaf groups, by number of the group, gangs get nodes of these. Any other relocation
-    costs ``least_beyond`` or more.
+    If it looks only ``within`` some leaf groups, shape ``(gangs, groups)``, each gang gets nodes of its own there. Any
+    other relocation costs ``least_beyond`` or more.
     """
 
     def __init__(
@@ -111,7 +111,8 @@ class RelocationModel(Formulation):
             is_new = self._new(("z", np.array([len(running) + number])), [-(gang.wait_cost or 0.0)])
             if gang.wait_cost is None:
                 self._rows.at_most(1, (is_new, 1), lower=1)
-            self._placed.append(self._new_places(gang.request, None, is_new))
+            within = None if self._within is None else self._within[number]
+            self._placed.append(self._new_places(gang.request, None, is_new, within))
         self._share_cells()
         if leaves_moves_open and problem.waiting:
             self._hold_all()
@@ -226,7 +227,8 @@ class RelocationModel(Formulation):
             return np.ones(len(problem.running), dtype=np.bool_)
         jobs, nodes, _ = problem.pieces
         is_asked = np.zeros(len(problem.running), dtype=np.bool_)
-        is_asked[jobs[self._within[problem.groups[0, nodes]] | problem.emptied[nodes]]] = True
+        is_within = np.logical_or.reduce(self._within)[problem.groups[0, nodes]]
+        is_asked[jobs[is_within | problem.emptied[nodes]]] = True
         return is_asked
 
     def _new(self, named: Names, costs: Sequence[float] | FloatArray) -> IntArray:
@@ -247,11 +249,13 @@ class RelocationModel(Formulation):
         found = [columns[job] for columns in (self._stops, self._moves) if job in columns]
         return np.array(found, dtype=np.int64)
 
-    def _new_places(self, asked: ClusterRequest, running: int | None, is_new: IntArray) -> _Placed:
-        """Add the columns and rows of a job that may get new nodes."""
+    def _new_places(
+        self, asked: ClusterRequest, running: int | None, is_new: IntArray, within: BoolArray | None = None
+    ) -> _Placed:
+        """Add the columns and rows of a job that may get new nodes, all or those within some leaf groups."""
         tasks, cells = self._entries(asked)
-        if running is None and self._within is not None:
-            is_within = self._within[self._groups[0, cells]]
+        if within is not None:
+            is_within = within[self._groups[0, cells]]
             tasks, cells = tasks[is_within], cells[is_within]
         most = np.minimum(self._cells.sizes[cells], asked.most_nodes)
         of, weights = _split_counts(most)

@@ -51,9 +51,9 @@ def _solved(
     prices = Prices.of(problem, cells)
     if prices is not None:
         run.prove(prices.bound, Stated("prices of nodes, by allocopt"))
-        for groups in _parts(prices, run):
-            least_beyond = float(prices.least_cost[~groups].min(initial=np.inf))
-            model = RelocationModel(problem, leaves_moves_open, cells, groups, least_beyond)
+        for within in _parts(prices, run):
+            least_beyond = float(prices.least_cost[~within].min(initial=np.inf))
+            model = RelocationModel(problem, leaves_moves_open, cells, within, least_beyond)
             reason = back_end.solve(problem, run, model, budget, seed, run.solution)
             if run.is_proved() or run.clock.expired():
                 return reason
@@ -62,19 +62,20 @@ def _solved(
 
 
 def _parts(prices: Prices, run: Run) -> Iterator[BoolArray]:
-    """Yield growing sets of leaf groups: those that the prices use, some more, and all that a better answer may use."""
-    groups = prices.is_used
-    n_most = len(groups) // 2
+    """Yield growing sets of leaf groups for each gang: those that the prices use, more, and all of better answers."""
+    least_cost = prices.least_cost
+    n_most = least_cost.size // 2
+    is_used = prices.is_used.copy()
+    within = np.broadcast_to(is_used, least_cost.shape)
     for more in MORE_GROUPS:
-        groups = groups.copy()
-        groups[np.argsort(prices.least_cost, kind="stable")[:more]] = True
-        if groups.sum() > n_most:
+        is_used[np.argsort(least_cost.min(axis=0), kind="stable")[:more]] = True
+        if within.sum() > n_most:
             return
-        yield groups
+        yield within.copy()
     if run.objective is None:
         return
-    better = groups | (prices.least_cost < run.objective)
-    if better.sum() <= n_most and better.sum() > groups.sum():
+    better = within | (least_cost < run.objective)
+    if within.sum() < better.sum() <= n_most:
         yield better
 
 

@@ -46,10 +46,11 @@ def test_no_relocation_costs_less_than_the_bound() -> None:
 def test_no_relocation_that_gives_a_gang_nodes_of_a_group_costs_less_than_that_group_says() -> None:
     groups = 0
     for problem, prices in priced_problems(range(250)):
-        for number, least in enumerate(prices.least_cost.tolist()):
-            nodes = frozenset(np.flatnonzero(problem.groups[0] == number).tolist())
-            assert least <= best_relocation(problem, nodes) + 1e-9, (problem.name, number)
-            groups += least > prices.bound
+        for number, least_by_group in enumerate(prices.least_cost.tolist()):
+            for group, least in enumerate(least_by_group):
+                nodes = frozenset(np.flatnonzero(problem.groups[0] == group).tolist())
+                assert least <= best_relocation(problem, (number, nodes)) + 1e-9, (problem.name, number, group)
+                groups += least > prices.bound
     assert groups > 20
 
 
@@ -161,7 +162,7 @@ def test_what_is_proved_by_parts_is_what_the_whole_program_says(movable: float) 
 def test_a_part_without_an_answer_says_nothing_of_the_whole() -> None:
     jobs = [PlacedJob(f"r{node}", request(8, 1), on(node), 1.0) for node in range(8)]
     problem = problem_of(2, 8, jobs, [WaitingGang("g", request(8, 2, within=True))])
-    cells, nowhere = Cells.of(problem), np.zeros(4, dtype=np.bool_)
+    cells, nowhere = Cells.of(problem), np.zeros((1, 4), dtype=np.bool_)
     model = RelocationModel(problem, cells=cells, within=nowhere, least_beyond=2.0)
     assert solve_program(Request(model.program(), 10.0), lambda progress: None).chosen is None
     assert not model.is_whole()

@@ -108,8 +108,11 @@ def random_problem(seed: int) -> RelocationProblem:
     return problem_of(rack, size, running, waiting, emptied.tolist(), units, f"random-{seed}")
 
 
-def best_relocation(problem: RelocationProblem, wanted: frozenset[int] | None = None) -> float:
-    """Return the least cost of a relocation, or of one in which a gang gets a wanted node; infinity without any."""
+def best_relocation(problem: RelocationProblem, wanted: tuple[int, frozenset[int]] | None = None) -> float:
+    """Return the least cost of a relocation; infinity if there is none.
+
+    With a number of a gang and nodes, of a relocation in which this gang gets any of these.
+    """
     jobs = [*problem.running, *problem.waiting]
     choices = [list(_choices(problem, job)) for job in jobs]
     used = np.zeros_like(problem.capacity)
@@ -122,8 +125,7 @@ def best_relocation(problem: RelocationProblem, wanted: frozenset[int] | None = 
         if cost >= best:
             return
         if number == len(jobs):
-            of_gangs = {node for held in ends[len(problem.running) :] for node, _ in held or ()}
-            if wanted is None or of_gangs & wanted:
+            if wanted is None or wanted[1] & {node for node, _ in ends[len(problem.running) + wanted[0]] or ()}:
                 best = cost
             return
         asked = jobs[number].request

@@ -40,11 +40,11 @@ class RelocationKind(ProblemKind[RelocationProblem, Relocation]):
         return ordered(problem, running, ((),) * len(problem.waiting)).relocation
 
     def stages(self, problem: RelocationProblem) -> Sequence[Stage]:
-        rule, whole = Stage(("cheapest-first",), share=0.2), Stage(("highs", "cp-sat", "scip"))
+        rule, whole = ("cheapest-first",), ("highs", "cp-sat", "scip")
         if all(job.move_cost is None for job in problem.running):
             # Where nobody moves, the program of leave-first is the whole one.
-            return (rule, whole)
-        return (rule, Stage(("leave-first",), share=0.5), whole)
+            return (Stage(whole, share=0.8), Stage(rule))
+        return (Stage(("leave-first",), share=0.5), Stage(rule, share=0.2), Stage(whole))
 
     def remark(self, problem: RelocationProblem, solution: Relocation) -> str:
         stopped, moved = solution.stopped(problem), solution.moved(problem)
