@@ -1,9 +1,13 @@
 """Relocations of 594 to 100,000 nodes: share proved, milliseconds, and what rules of production stop beside it."""
 
+import itertools
+import json
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,12 +15,13 @@ import allocopt
 from allocopt.cluster.options import FatTreeOptions
 from allocopt.problems.relocation.generate import synthetic_relocation
 from allocopt.problems.relocation.problem import RelocationProblem, WaitingGang
+from allocopt.report.provenance import provenance
 from allocopt.report.words import Cell, aligned_table
-from allocopt.solving.result import Result, Status
+from allocopt.solving.result import Status
 from allocopt.traces.variants import Interval
-from papers.pages import page_parser, write_page
+from papers.pages import write_page
 
-INSTANCES = 20
+INSTANCES, RULE_INSTANCES = 20, 3  # of a row, and of the largest clusters for rules
 LIMIT_S = 60.0
 REFERENCE = "auto"
 PRODUCTION = ("cheapest-first", "slurm-preempt", "kai-reclaim", "volcano-gangpreempt")
@@ -81,80 +86,115 @@ FAMILIES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Solved:
-    """An answer and the milliseconds that it took, verification included."""
+class Row(NamedTuple):
+    """What came of a solver on one instance; milliseconds include the verification."""
 
-    result: Result
+    family: str
+    nodes: int
+    seed: int
+    solver: str
+    jobs: int
+    status: str
+    cost: float | None
     ms: float
+    commit: str
 
     @classmethod
-    def by(cls, solver: str, problem: RelocationProblem) -> "Solved":
-        """Solve a problem."""
+    def of(cls, family: Family, nodes: int, seed: int, solver: str) -> "Row":
+        """Solve an instance."""
+        problem = family.problem(nodes, seed)
         started = time.perf_counter()
         result = allocopt.solve(problem, solver=solver, time_limit=LIMIT_S)
-        return cls(result, 1e3 * (time.perf_counter() - started))
+        ms, jobs = 1e3 * (time.perf_counter() - started), len(problem.running)
+        status, commit = str(result.status), provenance()["commit"]
+        return cls(family.name, nodes, seed, solver, jobs, status, result.objective, ms, commit)
 
     @property
     def is_proved(self) -> bool:
         """Whether the answer is proved, be it that there is none."""
-        return self.result.status in (Status.OPTIMAL, Status.INFEASIBLE)
+        return self.status in (Status.OPTIMAL, Status.INFEASIBLE)
+
+
+def read(rows: Path) -> list[Row]:
+    """Read a file of rows; none if it is not there yet."""
+    return [Row(**json.loads(line)) for line in rows.read_text().splitlines()] if rows.exists() else []
+
+
+def instances(solver: str, nodes: int) -> int:
+    """Return on how many instances of so many nodes a solver is measured."""
+    return RULE_INSTANCES if solver != REFERENCE and nodes == max(RACKS) else INSTANCES
+
+
+def fill(rows: Path, solvers: Sequence[str], sizes: Sequence[int]) -> None:
+    """Measure what a file of rows lacks, and add each row when it is known."""
+    known = {row[:4] for row in read(rows)}
+    # The child process of the back end starts before anything is measured.
+    Row.of(FAMILIES[0], min(RACKS), INSTANCES, REFERENCE)
+    for family, nodes, solver in itertools.product(FAMILIES, sizes, solvers):
+        for seed in range(instances(solver, nodes)):
+            if (family.name, nodes, seed, solver) not in known:
+                row = Row.of(family, nodes, seed, solver)
+                with rows.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row._asdict()) + "\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The instances of one row, solved by the reference and by the rules."""
+    """The instances of a family and size, solved by the reference and by the rules, by seed."""
 
     family: str
     nodes: int
-    jobs: float
-    exact: tuple[Solved, ...]
-    by_rule: Mapping[str, tuple[Solved, ...]]
+    exact: Mapping[int, Row]
+    by_rule: Mapping[str, Mapping[int, Row]]
 
     @classmethod
-    def of(cls, family: Family, nodes: int, count: int) -> "Measured":
-        """Solve so many instances."""
-        problems = [family.problem(nodes, seed) for seed in range(count)]
-        return cls(
-            family.name,
-            nodes,
-            float(np.mean([len(problem.running) for problem in problems])),
-            tuple(Solved.by(REFERENCE, problem) for problem in problems),
-            {rule: tuple(Solved.by(rule, problem) for problem in problems) for rule in RULES},
-        )
+    def all_of(cls, rows: Sequence[Row]) -> "list[Measured]":
+        """Return those of which the reference has rows."""
+        found: dict[tuple[str, int, str], dict[int, Row]] = {}
+        for row in rows:
+            found.setdefault((row.family, row.nodes, row.solver), {})[row.seed] = row
+        return [
+            cls(
+                family.name,
+                nodes,
+                found[family.name, nodes, REFERENCE],
+                {rule: found.get((family.name, nodes, rule), {}) for rule in RULES},
+            )
+            for family, nodes in itertools.product(FAMILIES, RACKS)
+            if (family.name, nodes, REFERENCE) in found
+        ]
 
     @property
     def ms(self) -> list[float]:
         """Milliseconds of the reference."""
-        return [one.ms for one in self.exact]
+        return [row.ms for row in self.exact.values()]
 
     @property
     def has_answers(self) -> bool:
         """Whether the reference has found any answer."""
-        return any(one.result.objective is not None for one in self.exact)
+        return any(row.cost is not None for row in self.exact.values())
 
     def more(self, rule: str) -> list[float]:
         """Return by how many per cent a rule costs more, over the instances that both answer."""
-        pairs = ((one.result.objective, best.result.objective) for one, best in self._pairs(rule))
+        pairs = ((mine.cost, best.cost) for mine, best in self._pairs(rule))
         return [100.0 * (mine / best - 1.0) for mine, best in pairs if mine is not None and best]
 
     def unanswered(self, rule: str) -> int:
         """Return how many instances the reference answers and a rule does not."""
-        return sum(
-            one.result.objective is None and best.result.objective is not None for one, best in self._pairs(rule)
-        )
+        return sum(mine.cost is None and best.cost is not None for mine, best in self._pairs(rule))
 
-    def _pairs(self, rule: str) -> list[tuple[Solved, Solved]]:
-        return list(zip(self.by_rule[rule], self.exact, strict=True))
+    def _pairs(self, rule: str) -> list[tuple[Row, Row]]:
+        return [(mine, self.exact[seed]) for seed, mine in self.by_rule[rule].items() if seed in self.exact]
 
     def proof_row(self) -> list[Cell]:
         """Return the row of the table of proofs."""
-        costs = [one.result.objective for one in self.exact if one.result.objective is not None]
+        rows = list(self.exact.values())
+        costs = [row.cost for row in rows if row.cost is not None]
         return [
             self.family,
             self.nodes,
-            self.jobs,
-            f"{sum(one.is_proved for one in self.exact)} of {len(self.exact)}",
+            float(np.mean([row.jobs for row in rows])),
+            f"{sum(row.is_proved for row in rows)} of {len(rows)}",
             float(np.median(self.ms)),
             max(self.ms),
             float(np.mean(costs)) if costs else None,
@@ -177,11 +217,11 @@ def claim(rows: Sequence[Measured]) -> str:
     """Return what was asked of the rows, and the figures that answer it."""
     told = []
     for row in rows:
-        if row.family == GANG and row.nodes == 10_000:
-            proved = sum(one.is_proved for one in row.exact)
+        if row.family in (GANG, MIXED) and row.nodes == 10_000:
+            proved = sum(one.is_proved for one in row.exact.values())
             told.append(
-                f"A gang that needs a rack of 10,000 nodes has its fewest victims proved in {np.median(row.ms):,.0f} "
-                f"ms (median; asked: 300), {proved} of {len(row.exact)} within {LIMIT_S:g} s."
+                f"{row.family.capitalize()}, 10,000 nodes: the optimum is proved in {np.median(row.ms):,.0f} ms "
+                f"(median; asked: 300), {proved} of {len(row.exact)} within {LIMIT_S:g} s."
             )
     means = {
         rule: [float(np.mean(row.more(rule))) for row in rows if row.family == MIXED and row.more(rule)]
@@ -195,10 +235,11 @@ def claim(rows: Sequence[Measured]) -> str:
     return " ".join(told)
 
 
-def assumed(count: int) -> str:
-    """Return how so many instances of each row are drawn and measured."""
+def assumed() -> str:
+    """Return how the instances are drawn and measured."""
     return (
-        f"{count} instances of each row, of `allocopt generate relocation`, seeds 0 to {count - 1}: nodes of eight "
+        f"{INSTANCES} instances of each row, of `allocopt generate relocation`, seeds 0 to {INSTANCES - 1}, of which "
+        f"the rules are asked for the first {RULE_INSTANCES} on {max(RACKS):,} nodes: nodes of eight "
         "GPUs in racks of 16 or 18, running jobs of 1 to 16 nodes on nodes that follow each other, on 95 % of the "
         "nodes, a third of which must not stop. A stop costs as many as the job has nodes, of a shared node its share "
         f"of the GPUs, a move half of that. *{GANG.capitalize()}*: 16 nodes. *{MIXED.capitalize()}*: four gangs at "
@@ -220,11 +261,15 @@ PROOFS = ("instances", "nodes", "jobs", "proved", "ms", "max ms", "cost")
 
 
 def main() -> None:
-    quick = page_parser(__doc__, "two instances of each family on 594 nodes").parse_args().quick
-    count, sizes = (2, (594,)) if quick else (INSTANCES, tuple(RACKS))
-    # The child process of the back end starts before anything is measured.
-    Solved.by(REFERENCE, FAMILIES[0].problem(594, INSTANCES))
-    rows = [Measured.of(family, nodes, count) for family in FAMILIES for nodes in sizes]
+    """Measure what a file of rows lacks, and write the page of all its rows."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("rows", type=Path, help="file of rows, which grows; rows that it has are not measured again")
+    parser.add_argument("--nodes", type=int, nargs="*", choices=RACKS, default=list(RACKS), help="sizes to measure")
+    parser.add_argument("--solvers", nargs="*", choices=(REFERENCE, *RULES), default=[REFERENCE, *RULES])
+    parser.add_argument("--page", action="store_true", help="write the page; without it, it is printed")
+    asked = parser.parse_args()
+    fill(asked.rows, asked.solvers, asked.nodes)
+    rows = Measured.all_of(read(asked.rows))
     write_page(
         "relocations",
         "Fewest stopped and moved jobs",
@@ -238,8 +283,8 @@ def main() -> None:
                 (None, 0, *(None for _ in RULES)),
             ),
         ],
-        assumed(count),
-        is_quick=quick,
+        assumed(),
+        is_quick=not asked.page,
     )
 
 
