@@ -69,7 +69,7 @@ class Cells:
         resident[0, nodes], resident[1, nodes] = jobs, tasks
         n_residents = np.bincount(nodes, minlength=problem.size)
         placed = placeable(problem)
-        never_share = _fill_nodes(placed, problem.capacity)
+        never_share = fill_nodes(placed, problem.capacity)
         if not never_share:
             of_node = np.arange(problem.size)
         else:
@@ -117,7 +117,7 @@ def pieces_of(requests: Sequence[ClusterRequest]) -> set[tuple[int, ...]]:
     return {(int(one.is_exclusive), *(one.per_node + least_tasks(one) * one.per_task).tolist()) for one in requests}
 
 
-def _fill_nodes(requests: Sequence[ClusterRequest], capacity: IntArray) -> bool:
+def fill_nodes(requests: Sequence[ClusterRequest], capacity: IntArray) -> bool:
     """Whether no two pieces of these jobs fit on one node."""
     half = capacity.max(axis=0, initial=0) // 2
     shared = [one.per_node + least_tasks(one) * one.per_task for one in requests if not one.is_exclusive]

@@ -18,7 +18,7 @@ class FreedNodes:
     Parameters
     ----------
     problem
-        A problem in which no two jobs that get new nodes could share one.
+        A problem in which no two gangs could share a node.
     cells
         Its cells.
     """

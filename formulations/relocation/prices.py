@@ -22,7 +22,7 @@ from scipy.optimize import linprog
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.problems.relocation.problem import RelocationProblem, WaitingGang
 from formulations.backends.program import Rows
-from formulations.relocation.cells import Cells
+from formulations.relocation.cells import Cells, fill_nodes
 from formulations.relocation.freed_nodes import FreedNodes, leaving_cost, node_cost
 
 MOST_ROUNDS = 40
@@ -55,7 +55,9 @@ class Prices:
 
         None if it has no gangs or leaf groups, if no gang could ever start, or if gangs could share nodes.
         """
-        if not problem.waiting or not len(problem.groups) or not cells.never_share:
+        if not problem.waiting or not len(problem.groups):
+            return None
+        if not fill_nodes([gang.request for gang in problem.waiting], problem.capacity):
             return None
         freed = FreedNodes(problem, cells)
         gangs = [_Gang(gang, freed.most) for gang in problem.waiting]
