@@ -66,7 +66,7 @@ def slurm_topology(text: str, path: Path, site: Affiliations = NO_AFFILIATIONS) 
         return tree_of_switches(switches)
     given = [line for line in lines if SIZES in line.values]
     if len(given) > 1:
-        raise given[1].error(f"BlockSizes is given twice, before at {given[0].place}")
+        raise given[1].error(f"BlockSizes is given twice, first at {given[0].place}")
     # A topology.conf has one BlockSizes line; what scontrol prints has a size on each block instead.
     printed = {size: line for line in lines for size in line.sizes("blocksize")}
     sizes = given[0].sizes(SIZES) if given else sorted(printed)

@@ -398,7 +398,7 @@ def test_files_that_include_each_other_or_many_others_are_limited(tmp_path: Path
         ("SwitchName=s Nodes=n1,\n  n2\n", "line 2: 'n2' is not Key=value; end a line with a backslash"),
         ("\nSwitchName=s Nodes=n1, n2\n", "line 2: 'n2' is not Key=value"),
         ("SwitchName=s Nodes=n[1-2", "line 1: Nodes: 'n[1-2' has a bracket that is not closed"),
-        ("SwitchName=t Switches=s[2-1]", "line 1: Switches: 's[2-1]' has the range 2-1, which falls"),
+        ("SwitchName=t Switches=s[2-1]", "line 1: Switches: 's[2-1]' has the range 2-1, which descends"),
         ("SwitchName=s Node=n1", "line 1: key 'node' is unknown beside SwitchName; keys are SwitchName, Nodes, Sw"),
         ("SwitchName=s Nodes=a nodes=b", "line 1: key nodes is given twice"),
         ("SwitchName= Nodes=a", "line 1: SwitchName is empty"),
@@ -408,14 +408,14 @@ def test_files_that_include_each_other_or_many_others_are_limited(tmp_path: Path
         (f"include a{' ' * 1_000_000}b", "line 1: includes 'a     "),
         (f"SwitchName=s Nodes=n1 {'k' * 5000}=1", "line 1: key 'kkk"),
         ("Include=x.conf", "line 1: begins with 'include', must be one of SwitchName, BlockName, BlockSizes"),
-        ("SwitchName=s Nodes=a\n\nSwitchName=s Nodes=b", "line 3: switch 's' is given twice, before at line 1"),
+        ("SwitchName=s Nodes=a\n\nSwitchName=s Nodes=b", "line 3: switch 's' is given twice, first at line 1"),
         ("BlockName=b Nodes=a\nSwitchName=s Nodes=b", "line 1: stands in a file with SwitchName lines"),
         ("BlockName=b Nodes=a Switches=s", "line 1: key 'switches' is unknown beside BlockName; keys are BlockName"),
         ("BlockName=b Nodes=a\nBlockSizes=2,6", "line 2: BlockSizes is 2,6, must rise, each size a power of two times"),
         ("BlockName=b Nodes=a\nBlockSizes=4,2", "line 2: BlockSizes is 4,2, must rise"),
         ("BlockName=b Nodes=a\nBlockSizes=0", "line 2: BlockSizes is 0, must rise"),
         ("BlockName=b Nodes=a\nBlockSizes=4-8", "line 2: BlockSizes is '4-8', must be numbers of nodes such as 4,16"),
-        ("BlockName=b Nodes=a\nBlockSizes=1\nBlockSizes=2", "line 3: BlockSizes is given twice, before at line 2"),
+        ("BlockName=b Nodes=a\nBlockSizes=1\nBlockSizes=2", "line 3: BlockSizes is given twice, first at line 2"),
     ],
 )
 def test_an_odd_file_gets_a_line_that_names_the_fault(tmp_path: Path, text: str, message: str) -> None:
@@ -427,7 +427,7 @@ def test_an_odd_file_gets_a_line_that_names_the_fault(tmp_path: Path, text: str,
 def test_more_nodes_than_a_cluster_may_have_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("allocopt.cluster.hostlist.LARGEST_CLUSTER", 100)
     found = conf_fault(tmp_path, "SwitchName=a Nodes=n[0-98]\nSwitchName=b Nodes=m[0-9]")
-    assert found.startswith("line 2: Nodes: 'm[0-9]' stands for more than 100 names")
+    assert found.startswith("line 2: Nodes: 'm[0-9]' brings the number of names above 100")
 
 
 @st.composite
