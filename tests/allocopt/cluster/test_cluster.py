@@ -133,7 +133,7 @@ def test_what_kubernetes_can_give_is_read_from_json_and_yaml(tmp_path: Path) -> 
         (
             "slurm.conf",
             "NodeName=a Gres=gpu:t4:x:2\n",
-            "line 1: Gres is 'gpu:t4:x:2', must be such as gres/gpu:a100=2",
+            "line 1: Gres is 'gpu:t4:x:2', must be a list such as gres/gpu:a100=2",
         ),
         ("slurm.conf", "NodeName=a\nPartitionName=p MaxTime=soon\n", "line 2: MaxTime is 'soon', must be a number"),
         (
@@ -164,7 +164,7 @@ def test_an_odd_file_gets_a_line_that_says_where_and_what(tmp_path: Path, name: 
 def test_two_topologies_or_none_at_all_are_refused(tmp_path: Path) -> None:
     tree = tmp_path / "topology.conf"
     tree.write_text("SwitchName=s Nodes=a\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="two files describe the same thing"):
+    with pytest.raises(UsageError, match="several files describe the nodes, or the topology"):
         read_cluster([tree, tree])
     with pytest.raises(UsageError, match="no file describes the cluster"):
         read_cluster([])

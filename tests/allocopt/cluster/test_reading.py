@@ -84,7 +84,7 @@ BOTH = "  tree: {switches: []}\n  block: {blocks: []}"
         ("racks", "node[01-02]", "node[01-02", "[0]: tree.switches[1].nodes: 'node[01-02' has a bracket that is not"),
         ("racks", "s[1-2]", "s[1-3]", "[0]: tree.switches[0]: switch 'root' has 's3' below it, which is not given"),
         ("racks", "switch: s2", "swich: s2", "[0]: tree.switches[2].swich: is an unknown key"),
-        ("blocks", "[2, 4]", "[2, 3]", "[1]: block.block_sizes: is 2,3, must rise"),
+        ("blocks", "[2, 4]", "[2, 3]", "[1]: block.block_sizes: is 2,3, must be rising"),
         ("blocks", "[2, 4]", "two", "[1]: block.block_sizes: is 'two', must be a valid list"),
         ("racks", "flat: true", "flat: [", "line 24, column 1: is not YAML"),
         ("racks", TOPOLOGIES, "", "top level: is null, must be a valid list"),
@@ -310,7 +310,7 @@ def test_a_graph_says_what_its_vertices_are() -> None:
 def test_other_endings_and_labels_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"must end in \.conf or \.graphml"):
         write_topology(tmp_path / "out.yaml", cluster())
-    with pytest.raises(UsageError, match="labels are for nodes of Kubernetes"):
+    with pytest.raises(UsageError, match="labels apply only to nodes of Kubernetes"):
         read_topology(tmp_path / "topology.conf", ["x"])
     assert fault(tmp_path / "none.conf") == "No such file or directory"
     assert fault(written(tmp_path, "x.graphml", "<graphml")).startswith("is not GraphML: ")
@@ -369,7 +369,7 @@ def test_what_scontrol_shows_is_what_stands_in_the_file(tmp_path: Path) -> None:
     expected = conf(tmp_path, "".join(line.format("", "") for line in blocks) + "BlockSizes=4,8\n")
     assert conf(tmp_path, printed + joined).is_like(expected.tree)
     assert conf_fault(tmp_path, f"{printed}AggregatedBlock=b[0-2] Nodes=n1 BlockSize=12") == (
-        "line 5: BlockSizes is 4,12, must rise, each size a power of two times the first, at most 2^15"
+        "line 5: BlockSizes is 4,12, must be rising sizes, each a power of two (at most 2^15) times the first"
     )
 
 
@@ -409,11 +409,11 @@ def test_files_that_include_each_other_or_many_others_are_limited(tmp_path: Path
         (f"SwitchName=s Nodes=n1 {'k' * 5000}=1", "line 1: key 'kkk"),
         ("Include=x.conf", "line 1: begins with 'include', must be one of SwitchName, BlockName, BlockSizes"),
         ("SwitchName=s Nodes=a\n\nSwitchName=s Nodes=b", "line 3: switch 's' is given twice, first at line 1"),
-        ("BlockName=b Nodes=a\nSwitchName=s Nodes=b", "line 1: stands in a file with SwitchName lines"),
+        ("BlockName=b Nodes=a\nSwitchName=s Nodes=b", "line 1: is in a file with SwitchName lines"),
         ("BlockName=b Nodes=a Switches=s", "line 1: key 'switches' is unknown beside BlockName; keys are BlockName"),
-        ("BlockName=b Nodes=a\nBlockSizes=2,6", "line 2: BlockSizes is 2,6, must rise, each size a power of two times"),
-        ("BlockName=b Nodes=a\nBlockSizes=4,2", "line 2: BlockSizes is 4,2, must rise"),
-        ("BlockName=b Nodes=a\nBlockSizes=0", "line 2: BlockSizes is 0, must rise"),
+        ("BlockName=b Nodes=a\nBlockSizes=2,6", "line 2: BlockSizes is 2,6, must be rising sizes, each a power of two"),
+        ("BlockName=b Nodes=a\nBlockSizes=4,2", "line 2: BlockSizes is 4,2, must be rising"),
+        ("BlockName=b Nodes=a\nBlockSizes=0", "line 2: BlockSizes is 0, must be rising"),
         ("BlockName=b Nodes=a\nBlockSizes=4-8", "line 2: BlockSizes is '4-8', must be numbers of nodes such as 4,16"),
         ("BlockName=b Nodes=a\nBlockSizes=1\nBlockSizes=2", "line 3: BlockSizes is given twice, first at line 2"),
     ],
