@@ -54,13 +54,13 @@ class QueuedJob:
     id
         Slurm's id; ``7_3`` for task 3 of the array 7.
     request
-        What it asks for.
+        Its request.
     waits_for
         Slurm's reason why it may not start now, empty if it may.
     reservation
         Name of the reservation that it runs in, empty if it runs in none.
     together
-        Id of the heterogeneous job of which it is a component; components start together. Empty for other jobs.
+        Id of its heterogeneous job, whose components start together; empty for other jobs.
     limit_s
         Time limit in seconds, infinite if it has none; None if the limit is unknown.
     """
@@ -310,7 +310,7 @@ class PrintedId:
     array, tasks
         Id of its array, and its task or tasks such as ``3-4%2``; empty if it belongs to no array.
     together
-        Id of the heterogeneous job of which it is a component; empty for other jobs.
+        Id of its heterogeneous job if it is a component; empty for other jobs.
     """
 
     job: str

@@ -100,7 +100,7 @@ class SlurmJob:
     start_s, end_s
         When it started and ended; while it runs, its end is by its limit.
     request
-        What it asks for; None if that is not understood.
+        Its request; None if it is not understood.
     fault
         Why the request is not understood.
     required

@@ -148,7 +148,11 @@ def test_what_kubernetes_can_give_is_read_from_json_and_yaml(tmp_path: Path) -> 
         ),
         ("n.json", '{"graph": {"nodes": [{"metadata": {"type": "node"}}]}}', "graph.nodes[0]: has no containment path"),
         ("n.csv", "sn,cpu_milli,memory_mib,gpu\na,-1,1,1\n", "line 2: cpu_milli is '-1', must be a number, not neg"),
-        ("n.out", 'Switch 2 "S-1" # "leaf"\n[1] broken\n', 'line 2: is no port, must be such as [1] "S-0002c9"[2]'),
+        (
+            "n.out",
+            'Switch 2 "S-1" # "leaf"\n[1] broken\n',
+            'line 2: is not a port, must be a line such as [1] "S-0002c9"[2]',
+        ),
         ("n.out", 'Switch 2 "S-1" # "leaf"\n', "holds no adapter of a host"),
         ("n.yaml", "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n", "configures a cluster of kind"),
     ],

@@ -29,7 +29,7 @@ READ = [
     (T + "slurm_test161.yaml", 32, [], 1, None, 0, "side by side in a torus3d"),
     (T + "slurmman_block.conf", 128, [4], 1, None, 0, ""),
     (T + "soperator_scontrol.txt", 4, [3, 3], 1, None, 0, ""),
-    (T + "topograph_ibnetdiscover.out", 122, [8], 1, None, 0, "of no host, left out: 109"),
+    (T + "topograph_ibnetdiscover.out", 122, [8], 1, None, 0, "belong to no host, left out: 109"),
     (S + "azure-cyclecloud_block_topology.txt", 72, [4], 1, None, 0, ""),
     (S + "azure-cyclecloud_slurm_topology.txt", 16, [5], 1, None, 0, ""),
     (S + "nsls2-flat.topology.conf", 39, [4], 4, None, 0, "4 switches have no switch above them"),
@@ -50,7 +50,7 @@ REFUSED = {
     "nvidia.com/gpu.deploy.device-plugin, nvidia.com/gpu.memory, run.ai/simulated-gpu-node-pool, "
     "topology.test/rack-domain, topology.test/zone-domain: name those of the levels with --labels, from the top",
     T + "toposim_nvl72.yaml": "is a model of topograph's simulator; give the topology.conf that topograph makes",
-    T + "slurm_man.yaml#topo3": "[2]: topology 'topo3' is flat: it names no nodes",
+    T + "slurm_man.yaml#topo3": "[2]: topology 'topo3' is flat and names no nodes",
     U + "gres.conf": "names no node; give a slurm.conf with lines NodeName=",
     U + "sacct_dump.txt": JOBS,
     U + "workload_week.events.gz": JOBS,
