@@ -223,7 +223,7 @@ def test_magnetic_reservations_and_lists_of_reservations_are_reported(tmp_path: 
 
 @pytest.mark.parametrize("tres", ["cpu=x", "cpu=4,mem=abc,node=1", "cpu=4,mem=16Gn", "cpu=4,gres/gpu="])
 def test_what_a_running_job_has_that_cannot_be_read_is_named(tmp_path: Path, tres: str) -> None:
-    with pytest.raises(BadFileError, match=r"queue\.txt: line 1.*TRES .* must be such as"):
+    with pytest.raises(BadFileError, match=r"queue\.txt: line 1.*TRES .* must be a list such as"):
         queue(tmp_path, record(1, "RUNNING", "h1", tres))
 
 

@@ -48,7 +48,7 @@ REFUSED = {
     T + "kai_kind.yaml": "configures a cluster of kind; give what `kubectl get nodes -o yaml` prints of that cluster",
     T + "kai_nodes.json": "items: no known label of a network topology is on all nodes; the nodes have "
     "nvidia.com/gpu.deploy.device-plugin, nvidia.com/gpu.memory, run.ai/simulated-gpu-node-pool, "
-    "topology.test/rack-domain, topology.test/zone-domain: name those of the levels with --labels, from the top",
+    "topology.test/rack-domain, topology.test/zone-domain: name the labels of the levels with --labels, from the top",
     T + "toposim_nvl72.yaml": "is a model of topograph's simulator; give the topology.conf that topograph makes",
     T + "slurm_man.yaml#topo3": "[2]: topology 'topo3' is flat and names no nodes",
     U + "gres.conf": "names no node; give a slurm.conf with lines NodeName=",

@@ -272,7 +272,7 @@ def test_partition_limits_and_defaults_for_gpus_hold() -> None:
         ("q.txt", "5 2\n5 2\n", "line 2: job '5' is given twice"),
         ("q.txt", record("   ArrayJobId=7 ArrayTaskId=a-b"), "line 1: ArrayTaskId is 'a-b', must be tasks"),
         ("q.txt", record().replace("MinMemoryNode=1G", "MinMemoryNode=much"), "line 1: minmemorynode is 'MUCH'"),
-        ("q.txt", record("   TresPerNode=gres/gpu:a:b:c"), "line 1: is 'gres/gpu:a:b:c', must be such as"),
+        ("q.txt", record("   TresPerNode=gres/gpu:a:b:c"), "line 1: is 'gres/gpu:a:b:c', must be a list such as"),
     ],
 )
 def test_an_odd_queue_gets_a_line_that_says_where_and_what(tmp_path: Path, name: str, text: str, message: str) -> None:
