@@ -22,12 +22,12 @@ def only_service(name: str, does: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UsageError(f"another service {does}: {path}") from None
+            raise UsageError(f"another service {does}, stop it first (it locks {path})") from None
         yield
 
 
 def lock_folder() -> Path:
-    """Return the folder of locks, which only this user can write. Raises `UsageError` if there can be none."""
+    """Return the folder of locks, which only this user can write. Raises `UsageError` if it cannot be made."""
     user = os.geteuid()
     runtime, own = os.environ.get("XDG_RUNTIME_DIR", ""), Path(os.environ.get("TMPDIR", "."))
     if own.is_absolute() and is_private(own, user):

@@ -1,4 +1,4 @@
-"""A queue order for waiting jobs by the scores of a network, which use what was seen of jobs that start and end."""
+"""A queue order for waiting jobs by the scores of a network, with a history of jobs that started and ended."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -96,7 +96,7 @@ class LiveOrder:
 
 
 def waited(job: SlurmJob, until_s: float) -> float:
-    """Return how many seconds a job has waited until a time, since it was submitted and since it might begin."""
+    """Return the seconds that a job has waited until a time, from the later of its submission and its begin time."""
     # The begin time of a job that is held here is not its user's.
     since = job.submit_s if job.is_delayed else max(job.submit_s, job.begin_s)
     return max(0.0, until_s - since)
@@ -127,8 +127,8 @@ def exchanged(jobs: Sequence[SlurmJob], is_ours: Sequence[bool], places: IntArra
 def nice_of(jobs: Sequence[SlurmJob]) -> dict[str, tuple[SlurmJob, int]]:
     """Return the nice values that make Slurm keep the jobs of each partition in this order.
 
-    The own priorities of a partition's jobs are dealt out again: the first job gets the highest one. Returned are only
-    the jobs whose nice value changes, with that value, by id. Tasks of an array that wait as one record are one job.
+    The own priorities of a partition's jobs are redistributed: the first job gets the highest one. The result has only
+    the jobs whose nice value changes, by id, with that value. Tasks of an array that wait as one record are one job.
     """
     listed: dict[str, SlurmJob] = {}
     for job in jobs:

@@ -165,7 +165,7 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed",
     for at in begun:
         job, request, places = queue.jobs[at], queue.requests[at], places_of(state, at)
         if is_ours(job):
-            # A job may use nodes of a reservation that begins before the job ends only as the pass placed it.
+            # If a reservation begins before the job ends, the job may use nodes of it only as the pass placed it.
             masks, avoided = request.masks, _reserved(state, now + queue.limits_s[at])
             if avoided[list(places)].any():
                 masks = np.isin(np.arange(cluster.size), list(places))[None]

@@ -118,7 +118,7 @@ class Limits:
 
     @property
     def answer(self) -> float:
-        """Seconds to wait for an answer of Slurm, so few that no hold ends meanwhile."""
+        """Seconds to wait for an answer of Slurm: few enough that no hold ends meanwhile."""
         return min(ANSWER_S, self.hold / 4)
 
 
@@ -314,7 +314,7 @@ class Service:
                 self.journal.write("left", look.now_s, job=job, why=why)
 
     def _place(self, look: Look) -> None:
-        """Put the jobs that opted in into their order, by their nice values."""
+        """Bring the jobs that opted in into their order by setting nice values."""
         queue = queue_of(look, self.order, self._may_place)
         self._tell_left(look, queue.left)
         nice = nice_of([job for job in queue.jobs if self._may_place(job)])
@@ -496,7 +496,8 @@ class Service:
                 watchdog.kill()
             if watchdog.stdin is not None:
                 watchdog.stdin.close()
-            # While Slurm does not answer, the watchdog stays for longer than holds last: let another service begin.
+            # While Slurm does not answer, the watchdog waits for longer than holds last. Do not wait for it as long, so
+            # that another service may begin.
             with suppress(subprocess.TimeoutExpired):
                 watchdog.wait(self.limits.hold)
 
@@ -543,7 +544,7 @@ def _at_once(look: Look, chosen: Container[str]) -> list[SlurmJob]:
 
 @contextmanager
 def _only_one(config: Mapping[str, str]) -> Iterator[None]:
-    """Lock out a second service of this cluster, machine and user. Any other two see each other's marks."""
+    """Keep this user from a second service of the cluster on this machine. Others are noticed by their marks."""
     name, port = config.get("ClusterName", ""), config.get("SlurmctldPort", "")
     with only_service(f"{name}-{port}", f"manages cluster {name}"):
         yield

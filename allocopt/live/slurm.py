@@ -46,7 +46,7 @@ from allocopt.files.cells import instant_s
 MARK = "allocopt"
 """First word of the administrator's comment of a job that is held, pinned or put in another place of the queue here."""
 USABLE = frozenset(("idle", "mixed", "allocated", "planned"))
-"""States of nodes on which jobs start. A state with a flag, such as ``idle*``, is a different one."""
+"""States of nodes on which jobs start. A state with a flag, such as ``idle*``, is not among them."""
 WAITING = MAY_START | {"BeginTime"}
 """Reasons of pending jobs that may start as soon as there is room, if their begin time has come."""
 NO_LIMIT_S = 1e8
@@ -494,7 +494,7 @@ def listed_jobs(queue: str) -> Sequence[Mapping[str, Any]]:
 def slurm_jobs(listed: Sequence[Mapping[str, Any]]) -> tuple[SlurmJob, ...]:
     """Return the jobs of the records of ``squeue --json``, of version 22.05 to 26.
 
-    A record of many waiting tasks of an array gives its first tasks, as many as may run at once.
+    Of several waiting tasks of an array in one record, only the first ones are returned, as many as may run at once.
     """
     found: list[SlurmJob] = []
     begun: Counter[float | None] = Counter()

@@ -23,7 +23,7 @@ from allocopt.solving.windows import KINDS, window_solver
 GRACE_S = 2.0
 """Seconds beyond its limit that a solve may take."""
 _FIRST_S = 60.0  # that the first solve may take, which imports and loads what it needs
-_REST_S, _LONGEST_REST_S = 1.0, 600.0  # before a process is started again, doubled after each failure up to the second
+_REST_S, _LONGEST_REST_S = 1.0, 600.0  # before a process is started again: at first, and at most
 _LEAVE_S = 2.0  # that a process may take to end after its channel was closed
 
 

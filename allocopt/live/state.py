@@ -38,7 +38,7 @@ class StateWriter:
         is_whole = is_new or _is_over(look, self._state_s, STATE_S)
         before = {} if is_whole else self._jobs
         there = [job for job in look.jobs if job.state == "PENDING" or job.state in RUNNING]
-        # Priorities are not compared: all of them grow with age, so a state is soon enough.
+        # Priorities are not compared, because all of them grow with age: they are updated with the next state.
         self._jobs = {
             job.id: (
                 job.state,

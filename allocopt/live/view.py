@@ -97,7 +97,7 @@ class View:
     window
         The event of the last window.
     expected
-        Expected mean waits in seconds, of the number ``waiting`` of jobs, in Slurm's order and in the service's.
+        The number of waiting jobs, and their expected mean wait in seconds in Slurm's order and in the service's.
     windows, starts, events
         The most recent ones; an event as its time and a sentence.
     """
@@ -240,7 +240,7 @@ class Follower:
     Raises
     ------
     BadFileError
-        If it cannot be read, or is not a journal.
+        If the file cannot be read, or is not a journal.
     """
 
     def __init__(self, path: Path, tail_bytes: int = TAIL_BYTES) -> None:

@@ -64,7 +64,7 @@ class Version:
         path = self.path_of(pid, proc)
         job = next((at for at, part in enumerate(path) if part.startswith(JOB_PREFIX)), None)
         if job is None and (self.number == 1 or not path):
-            # The host's threads are in no group of their own: each competes with the guest's group.
+            # The guest's group is made in the host's, where it competes with each thread of the host.
             return GroupPlace(self.mount.joinpath(*path), self.default_weight, ())
         own = self.mount.joinpath(*path[: len(path) if job is None else job + 1])
         try:

@@ -23,7 +23,7 @@ _LIMIT_OVER_RUN = 1.25  # ratio of limit and run time, if only the limit is know
 _NO_LIMIT_S = 1e8  # limit that is used for a host without one
 _LEAST_LEFT_S = 1.0  # shortest remaining time of a job that has not ended
 MIB_PER_CORE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20 / (os.cpu_count() or 1)
-"""Memory of this machine, in MiB, by the number of its cores."""
+"""Memory of this machine per core, in MiB."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Seen:
     alone_s: float = field(init=False, default=0.0)  # in which it would have done the same alone
     slowdown: float = field(init=False, default=1.0)  # at the last look
     cores: float = field(init=False, default=1.0)  # that its threads demanded at the last look
-    memory_mib: float = field(init=False, default=0.0)  # at most
+    memory_mib: float = field(init=False, default=0.0)  # largest so far
     share_alone: float = field(init=False, default=1.0)  # share of demand that its slowest thread gets without a guest
 
     def record(self, use: Use, seconds: float, *, is_alone: bool) -> None:
@@ -107,7 +107,7 @@ class SeenGuest(Seen):
     started_s: float = field(init=False, default=0.0)
     ended_s: float = field(init=False, default=0.0)
     pauses: int = field(init=False, default=0)
-    code: int | None = field(init=False, default=None)  # with which it ended
+    code: int | None = field(init=False, default=None)  # exit code
 
     @property
     def queued(self) -> QueuedJob:

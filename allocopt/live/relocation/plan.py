@@ -38,7 +38,7 @@ class RelocationLimits:
     wait
         Seconds that a gang has to wait before it gets room.
     solve
-        Seconds of the solver for each plan.
+        Time limit of the solver for each plan, in seconds.
     step
         Seconds after which an unfinished step ends the plan.
     per_job
@@ -94,7 +94,7 @@ class RelocationQuestion:
 
 @dataclass(frozen=True, eq=False)
 class RelocationPlan:
-    """Which jobs stop, move and start, and where, from a look at a cluster.
+    """The jobs that stop, move and start, and their nodes, planned from a look at a cluster.
 
     Parameters
     ----------
