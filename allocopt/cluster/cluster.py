@@ -208,7 +208,7 @@ class Cluster:
         told = f"{len(self.nodes) - len(left)} ({counts})"
         tree = self.topology.among(left)
         if tree is None:
-            raise InvalidProblemError("", f"no node takes jobs: {told}; --include-unavailable all offers them")
+            raise InvalidProblemError("", f"no node takes jobs: {told}; use --include-unavailable all to include them")
         kept, empty = _among(self.partitions, left, "has no node that takes jobs")
         return replace(
             self,

@@ -89,7 +89,7 @@ def _parsed(tokens: list[str], depth: int) -> tuple[list[frozenset[frozenset[str
         elif len(groups) == len(other) == 1:
             groups = [groups[0] | other[0]]
         else:
-            raise ValueError("combines a list in brackets by |; only & is allowed there")
+            raise ValueError("combines a list in brackets with |; only & is allowed beside such a list")
         if sum(map(len, groups)) > _MOST_ALTERNATIVES:
             raise ValueError(f"has more than {_MOST_ALTERNATIVES} alternatives")
     return groups, tokens

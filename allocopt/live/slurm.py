@@ -494,7 +494,7 @@ def listed_jobs(queue: str) -> Sequence[Mapping[str, Any]]:
 def slurm_jobs(listed: Sequence[Mapping[str, Any]]) -> tuple[SlurmJob, ...]:
     """Return the jobs of the records of ``squeue --json``, of version 22.05 to 26.
 
-    Of several waiting tasks of an array in one record, only the first ones are returned, as many as may run at once.
+    A record of several waiting tasks of an array gives only its first tasks, as many as may run at once.
     """
     found: list[SlurmJob] = []
     begun: Counter[float | None] = Counter()

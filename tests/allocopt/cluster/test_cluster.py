@@ -72,7 +72,8 @@ def test_slurm_conf_says_what_nodes_and_partitions_have(tmp_path: Path) -> None:
     assert cluster.resources == ("cores", "memory_mib", "gpus", "gpus:a100", "gpus:v100")
     assert cluster.capacity.tolist()[2] == [7000, 90, 3000, 1000, 2000]
     assert cluster.remarks == (
-        "nodes have 1 to 2 CPUs per core: a job that may run on several kinds gets the cores it needs on the least",
+        "nodes have 1 to 2 CPUs per core: the cores of a job are computed with the smallest number among the nodes that "
+        "it may use",
         "nodes that take no jobs, left out: 1 (down 1)",
     )
 
@@ -139,7 +140,7 @@ def test_what_kubernetes_can_give_is_read_from_json_and_yaml(tmp_path: Path) -> 
         (
             "slurm.conf",
             "NodeName=a State=DOWN\n",
-            "no node takes jobs: 1 (down 1); --include-unavailable all offers them",
+            "no node takes jobs: 1 (down 1); use --include-unavailable all to include them",
         ),
         (
             "n.json",
