@@ -174,7 +174,7 @@ def slurm_nodes(lines: Sequence[ConfLine], parameters: str) -> tuple[dict[str, C
         remarks.append(f"GRES that are not modelled: {told}; jobs that ask for them are left out")
     least, most = (round(pick((one.cpus_per_core for one in nodes.values()), default=1)) for pick in (min, max))
     if least < most:
-        told = "the cores of a job are computed with the smallest number among the nodes that it may use"
+        told = "a job's cores are computed with the smallest number among its possible nodes"
         remarks.append(f"nodes have {least} to {most} CPUs per core: {told}")
     if unknown_use:
         remarks.append(f"nodes in use without CPUAlloc, taken as full: {unknown_use}")

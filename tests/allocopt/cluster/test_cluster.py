@@ -72,8 +72,7 @@ def test_slurm_conf_says_what_nodes_and_partitions_have(tmp_path: Path) -> None:
     assert cluster.resources == ("cores", "memory_mib", "gpus", "gpus:a100", "gpus:v100")
     assert cluster.capacity.tolist()[2] == [7000, 90, 3000, 1000, 2000]
     assert cluster.remarks == (
-        "nodes have 1 to 2 CPUs per core: the cores of a job are computed with the smallest number among the nodes that "
-        "it may use",
+        "nodes have 1 to 2 CPUs per core: a job's cores are computed with the smallest number among its possible nodes",
         "nodes that take no jobs, left out: 1 (down 1)",
     )
 
