@@ -10,7 +10,7 @@ from allocopt.errors import InvalidProblemError
 MOST_CORES = 10_000_000  # largest number of cores of a machine
 MOST_WATTS = 1e12
 LEAST_SPEED, MOST_SPEED = 1e-9, 1e9
-"""Limits of the speed of a core in operations per nanosecond, so that times and energies are finite."""
+"""Limits of the speed of a core in operations per nanosecond; with `MOST_WATTS` they keep energies finite."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class _ContentionModel(FileModel):
     """Constants of the memory slowdown of a processor, rates in MB/s (IRMaSim, Eq. 2 and 3)."""
 
     b: Annotated[float, Field(lt=0, description="Speed factor lost per MB/s.")]
-    c: Annotated[_Positive, Field(description="Rate of all tasks beyond which they slow each other down.")]
+    c: Annotated[_Positive, Field(description="Total rate of all tasks above which they slow each other down.")]
     da: float
     db: Annotated[float, Field(ge=0)]
     dc: _Positive
@@ -59,7 +59,9 @@ class _PowerModel(FileModel):
     """Power of a processor (IRMaSim, Eq. 5)."""
 
     core_w: Annotated[_Watts, Field(description="Watts of an active core (pa).")]
-    processor_w: Annotated[_Watts, Field(description="Watts of what its cores share, while one is active (pb).")]
+    processor_w: Annotated[
+        _Watts, Field(description="Watts of the parts that its cores share, while a core is active (pb).")
+    ]
     idle_w: Annotated[_Watts, Field(description="Watts while no core is active.")] = 0.0
     stalled: Annotated[
         float, Field(ge=0, le=1, description="Share of core_w that a core draws while it waits for memory.")
@@ -73,7 +75,7 @@ class _ProcessorModel(FileModel):
     clock_ghz: _Positive
     operations_per_cycle: _Positive = 1.0
     bandwidth_mb_s: Annotated[
-        _Positive | None, Field(description="Bandwidth of the memory channels; contention.c if left out.")
+        _Positive | None, Field(description="Bandwidth of the memory channels; contention.c by default.")
     ] = None
     contention: _ContentionModel | None = None
     power: _PowerModel | None = None
@@ -82,8 +84,10 @@ class _ProcessorModel(FileModel):
 class _NodeTypeModel(FileModel):
     """A type of node."""
 
-    processors: Annotated[list[Text], Field(min_length=1, description="Types of its processors; one may come twice.")]
-    memory_mb: Annotated[_Positive | None, Field(description="Memory; if left out, it limits no job.")] = None
+    processors: Annotated[
+        list[Text], Field(min_length=1, description="Types of its processors; a type may occur twice.")
+    ]
+    memory_mb: Annotated[_Positive | None, Field(description="Memory; by default it limits no job.")] = None
 
 
 class _NodesModel(FileModel):
@@ -91,7 +95,7 @@ class _NodesModel(FileModel):
 
     type: Text
     count: _Count = 1
-    names: Annotated[list[Text] | None, Field(description="One for each; TYPE-1, TYPE-2, ... if left out.")] = None
+    names: Annotated[list[Text] | None, Field(description="One for each node; TYPE-1, TYPE-2, ... by default.")] = None
 
 
 class _ClusterModel(FileModel):
