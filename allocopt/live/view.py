@@ -85,7 +85,7 @@ class View:
     totals
         Sums over the run of the service.
     jobs
-        Records of the jobs that wait or run, as the events `state` and `look` hold them, by id.
+        Records of the jobs that wait or run, as the events ``state`` and ``look`` hold them, by id.
     left
         Why waiting jobs are left to Slurm, by id.
     away
