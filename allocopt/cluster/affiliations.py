@@ -1,4 +1,4 @@
-"""Which topologies nodes and partitions join, according to their own lines in slurm.conf."""
+"""The topologies that nodes and partitions join, according to their own lines in slurm.conf."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

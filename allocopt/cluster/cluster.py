@@ -1,4 +1,4 @@
-"""Clusters as their sites describe them: nodes and what they have, partitions, and a topology that may be a forest."""
+"""Clusters as their sites describe them: nodes and their resources, partitions, and a topology that may be a forest."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,16 +14,16 @@ from allocopt.files.faults import printable
 
 CORES, MEMORY, GPUS = "cores", "memory_mib", "gpus"
 ALL = "all"
-"""Word for all reasons why nodes take no jobs."""
+"""Word that stands for all reasons why nodes take no jobs."""
 UNKNOWN_MEMORY_MIB = 2**40
-"""What stands in tables for the memory of a node of which it is not known: enough for all jobs."""
+"""Memory in tables for a node whose memory is unknown: enough for all jobs."""
 THOUSANDTHS = 1000
 """Cores and GPUs are counted in thousandths, because Kubernetes and its traces share fractions of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeUse:
-    """What running jobs occupy on a node: cores, MiB of memory, and GPUs by type (empty if the type is not given)."""
+    """The resources of a node in use: cores, MiB of memory, and GPUs by type (empty if the type is not given)."""
 
     cores: float = 0
     memory_mib: int = 0
@@ -52,11 +52,11 @@ class ClusterNode:
     features
         Features that constraints may ask for.
     weight
-        Allocation rules that use weights take nodes of lower weight first, as in Slurm.
+        Allocation rules that use weights choose nodes of lower weight first, as Slurm does.
     away
         Reasons why the node takes no jobs, such as ``drained``; empty if it takes jobs.
     use
-        What running jobs occupy.
+        The resources that running jobs occupy.
     cpus_per_core
         CPUs (threads) per core, if jobs ask for CPUs and get whole cores.
     """
@@ -82,7 +82,7 @@ class Partition:
     """A named set of nodes and its limits for a job; None means no limit.
 
     The memory fields are defaults for jobs that ask for none: per core, per node, or per GPU. In an exclusive partition
-    a job has its nodes exclusively. Jobs in partitions of a higher tier are looked at first. A job must have at least
+    a job has its nodes exclusively. Jobs in partitions of a higher tier are considered first. A job must have at least
     ``least_nodes`` nodes.
     """
 
@@ -100,7 +100,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Nodes that are kept for the jobs of the reservation; if it is flexible, its jobs may have other nodes, too."""
+    """Nodes that are kept for the jobs of the reservation. If it is flexible, these jobs may use other nodes, too."""
 
     name: str
     nodes: tuple[str, ...]
@@ -111,13 +111,13 @@ class Reservation:
 class Cluster:
     """Nodes, how they are connected, and partitions.
 
-    Raises `InvalidProblemError` if the nodes are not those of the topology, or a partition names one that is not there.
+    Raises `InvalidProblemError` if the nodes are not those of the topology, or a partition names an unknown node.
 
     Nodes are in the order of the topology. The first partition is the default one; a cluster without partitions is one
-    partition of all nodes. On an exclusive cluster all jobs have their nodes exclusively. Remarks are lines about what
-    was odd in the description and what was decided. Only active reservations are kept. ``closed`` maps partitions in
-    which no job starts to the reason, such as ``is down``. ``complete`` is the cluster that also has the nodes that
-    take no jobs, None if all nodes take jobs.
+    partition of all nodes. On an exclusive cluster all jobs have their nodes exclusively. Remarks are lines about
+    oddities of the description and how they were resolved. Only active reservations are kept. ``closed`` maps
+    partitions in which no job starts to the reason, such as ``is down``. ``complete`` is the cluster including the
+    nodes that take no jobs; None if all nodes take jobs.
     """
 
     nodes: tuple[ClusterNode, ...]
@@ -131,7 +131,7 @@ class Cluster:
 
     def __post_init__(self) -> None:
         if tuple(node.name for node in self.nodes) != self.topology.nodes:
-            raise InvalidProblemError("cluster", "nodes are not those of its topology, in their order")
+            raise InvalidProblemError("cluster", "nodes must be those of its topology, in the same order")
         for partition in self.partitions:
             self.topology.numbers(partition.nodes)
 
@@ -147,9 +147,9 @@ class Cluster:
         reservations: Sequence[Reservation] = (),
         closed: Mapping[str, str] | None = None,
     ) -> "Cluster":
-        """Return the cluster of the nodes that are also in the topology, if one is given; remarks count the others.
+        """Return the cluster of the nodes that are also in the topology, if there is one; remarks count the others.
 
-        Raises `InvalidProblemError` if a node is given twice, or none is left.
+        Raises `InvalidProblemError` if a node is given twice, or no node is left.
         """
         known: dict[str, ClusterNode] = {}
         for node in nodes:
@@ -186,7 +186,7 @@ class Cluster:
         Parameters
         ----------
         include
-            Reasons to ignore, so that nodes with these reasons only are kept; ``all`` ignores every reason.
+            Reasons to ignore: nodes that have no other reason are kept. ``all`` ignores every reason.
 
         Raises
         ------
@@ -208,7 +208,7 @@ class Cluster:
         told = f"{len(self.nodes) - len(left)} ({counts})"
         tree = self.topology.among(left)
         if tree is None:
-            raise InvalidProblemError("", f"no node takes jobs: {told}; --include-unavailable all offers them")
+            raise InvalidProblemError("", f"no node takes jobs: {told}; use --include-unavailable all to include them")
         kept, empty = _among(self.partitions, left, "has no node that takes jobs")
         return replace(
             self,
@@ -234,13 +234,13 @@ class Cluster:
 
     @classmethod
     def whole_nodes(cls, topology: NamedTree) -> "Cluster":
-        """Return the cluster of nodes of which only the topology is known."""
+        """Return the cluster of nodes for which only the topology is known."""
         return cls.of(map(ClusterNode, topology.nodes), topology, is_exclusive=True)
 
     def reserved(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the nodes on which jobs of a reservation stay, empty for any, and those that they must not have.
+        """Return the nodes to which jobs of a reservation are confined (empty for any), and those closed to them.
 
-        An empty name is that of jobs of no reservation. The nodes need not be among those of the cluster.
+        The name is empty for jobs without a reservation. Some of the nodes may be missing in the cluster.
         """
         own = next((one for one in self.reservations if one.name == name), None)
         held = frozenset(own.nodes) if own is not None else frozenset()
@@ -266,11 +266,11 @@ class Cluster:
 
     @property
     def processors(self) -> int:
-        """Cores of all nodes together, rounded."""
+        """Total number of cores of all nodes, rounded."""
         return round(self.total(CORES))
 
     def total(self, resource: str) -> float:
-        """Return how many cores or GPUs the nodes have together, or MiB of memory."""
+        """Return the total of a resource over all nodes: a number of cores or GPUs, or MiB of memory."""
         found = float(self.capacity[:, self.resources.index(resource)].sum())
         return found if resource == MEMORY else found / THOUSANDTHS
 
@@ -299,9 +299,10 @@ class Cluster:
 
     @cached_property
     def capacity(self) -> IntArray:
-        """What every node has, shape ``(nodes, resources)``: MiB of memory, thousandths of cores and GPUs.
+        """Resources of every node, shape ``(nodes, resources)``: MiB of memory, thousandths of cores and GPUs.
 
-        One column counts all GPUs, and one each type. A job that asks for GPUs of any type uses only the former.
+        One column counts all GPUs, and each type has a column of its own. A job that asks for GPUs of any type uses
+        only the first of these columns.
         """
         table = np.zeros((self.size, len(self.resources)), dtype=np.int64)
         for row, node in zip(table, self.nodes, strict=True):
@@ -317,7 +318,7 @@ class Cluster:
 
     @cached_property
     def free(self) -> IntArray:
-        """What running jobs leave of every node, counted as in `capacity`; read-only."""
+        """Free resources of every node, counted as in `capacity`; read-only."""
         left = self.capacity.copy()
         for row, node in zip(left, self.nodes, strict=True):
             if node.use.is_idle:
@@ -348,7 +349,7 @@ class Cluster:
 
     @cached_property
     def shapes(self) -> tuple[IntArray, IntArray]:
-        """Distinct rows of `capacity`, shape ``(k, resources)``, and the number of the row of each node."""
+        """Distinct rows of `capacity`, shape ``(k, resources)``, and the index of each node's row."""
         rows, row_of = np.unique(self.capacity, axis=0, return_inverse=True)
         return rows, row_of.reshape(-1)
 
@@ -361,7 +362,7 @@ class Cluster:
         return found
 
     def partition(self, name: str | None) -> Partition | None:
-        """Return the partition of a name, the default one for None; None if there are no partitions."""
+        """Return a partition by name, the default one for None; None if the cluster has no partitions."""
         if not self.partitions:
             return None
         if name is None:
@@ -376,15 +377,15 @@ class Cluster:
 def _among(
     partitions: Iterable[Partition], nodes: Collection[str], why: str
 ) -> tuple[tuple[Partition, ...], dict[str, str]]:
-    """Return the partitions that keep nodes, and the reason why each of the others is closed."""
+    """Return the partitions with some of the nodes, and ``why`` for each of the others, which are closed."""
     kept = [replace(one, nodes=tuple(name for name in one.nodes if name in nodes)) for one in partitions]
     return tuple(one for one in kept if one.nodes), {one.name: why for one in kept if not one.nodes}
 
 
 def amounts_in_words(resources: Sequence[str], amounts: IntArray) -> str:
-    """Write amounts, counted as in `Cluster.capacity`, for people: those that are not 0.
+    """Return amounts, counted as in `Cluster.capacity`, in words, without those that are 0.
 
-    GPUs of types are not counted again as GPUs of any type.
+    GPUs of a type are not counted again as GPUs of any type.
     """
     found = dict(zip(resources, amounts.tolist(), strict=True))
     of_types = {name: amount for name, amount in found.items() if name.startswith(f"{GPUS}:")}

@@ -1,4 +1,4 @@
-"""Lines of Slurm's configuration files (slurm.conf(5)).
+"""Reads lines of Slurm's configuration files (slurm.conf(5)).
 
 Lines hold ``Key=value`` pairs, with keys in any case. There are comments, continued lines and included files.
 """
@@ -15,8 +15,8 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_text
 
 NO_LIMIT = ("UNLIMITED", "INFINITE", "NONE", "N/A", "(NULL)", "UNKNOWN")
-"""Words for a missing value, or for no limit."""
-MOST_INCLUDED = 10  # greatest depth of files that include each other
+"""Words that stand for a missing value, or for no limit."""
+MOST_INCLUDED = 10  # greatest depth of included files
 MOST_FILES, MOST_CHARACTERS = 1000, 100_000_000
 """Largest number of files that one file includes, directly or not, and of characters in all of them."""
 
@@ -27,7 +27,7 @@ _SPELLED = {
         " AggregatedBlock"
     ).split()
 }
-# A value in quotes may hold anything; a bare one ends at a space and is no key of a pair that follows an empty one.
+# A value in quotes may hold anything. A bare value ends at a space; after an empty value the next key is not a value.
 _PAIR = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(?:\"([^\"]*)\"|(?![A-Za-z_]\w*\s*=)([^\s\"]*))(?=\s|$)")
 _FIRST_WORD = re.compile(r"\s*([^\s=]*)")
 # In Slurm's files a backslash escapes the next character.
@@ -35,7 +35,7 @@ _COMMENT = re.compile(r"(?<!\\)#.*")
 
 
 def names_in(path: Path | str, place: str, hostlist: str | None, expander: HostlistExpander) -> tuple[str, ...]:
-    """Expand a hostlist of a file; None counts as empty. Raise `BadFileError` that names the place."""
+    """Return the names of a hostlist of a file; None counts as empty. Raises `BadFileError` that names the place."""
     try:
         return tuple(expander.expand(hostlist or ""))
     except HostlistError as error:
@@ -44,17 +44,17 @@ def names_in(path: Path | str, place: str, hostlist: str | None, expander: Hostl
 
 @dataclass(frozen=True, slots=True)
 class ConfLine:
-    """The pairs of a line by key, in lower case; errors name file and line."""
+    """The values of a line by key, in lower case. Errors name file and line."""
 
     path: Path
     place: str  # in the file, such as ``line 3``
     values: dict[str, str]
-    expander: HostlistExpander  # shared by all lines, because it limits the nodes of all lines together
-    is_printed: bool = False  # by a running Slurm, whose current state overrides configuration files
-    is_table: bool = False  # a row of a table, which describes a node or partition only in part
+    expander: HostlistExpander  # shared by all lines, because it limits the number of nodes of all lines together
+    is_printed: bool = False  # whether a running Slurm printed the line, which then overrides configuration files
+    is_table: bool = False  # whether the line is a row of a table, which describes a node or partition only in part
 
     def error(self, fault: str) -> BadFileError:
-        """Make the error that names file, line and fault."""
+        """Return the error that names file, line and fault."""
         return bad_file(self.path, self.place, fault)
 
     @staticmethod
@@ -63,7 +63,7 @@ class ConfLine:
         return _SPELLED.get(key, key)
 
     def names(self, key: str) -> tuple[str, ...]:
-        """Expand the hostlist of a key; a missing key counts as empty."""
+        """Return the names in the hostlist of a key; a missing key counts as empty."""
         return names_in(self.path, f"{self.place}: {self.spelled(key)}", self.values.get(key), self.expander)
 
     def word(self, key: str, default: str) -> str:
@@ -89,7 +89,7 @@ class ConfLine:
 
 @dataclass(slots=True)
 class ConfReader:
-    """Reads a file and those that it includes, within limits for all together."""
+    """Reads a file and the files that it includes, within limits for all of them together."""
 
     first: Path
     expander: HostlistExpander = field(default_factory=HostlistExpander)
@@ -98,15 +98,15 @@ class ConfReader:
     cluster_name: str = ""
 
     def lines(self, path: Path, text: str, strict: str | tuple[str, ...] = "", above: int = 0) -> Iterator[ConfLine]:
-        """Yield the lines of a text, those of included files in place.
+        """Yield the lines of a text, with the lines of included files in place.
 
-        A line whose first key begins with one of ``strict`` must consist of pairs. Of any other line only the leading
+        A line whose first key begins with one of ``strict`` must consist of pairs. In other lines only the leading
         pairs are read, because values of other settings may hold anything.
         """
         self.files += 1
         self.characters += len(text)
         if self.files > MOST_FILES or self.characters > MOST_CHARACTERS:
-            fault = f"the included files are more than {MOST_FILES}, or have more than {MOST_CHARACTERS} characters"
+            fault = f"includes more than {MOST_FILES} files, or more than {MOST_CHARACTERS} characters in all of them"
             raise bad_file(self.first, fault)
         for number, line in _logical_lines(text):
             words = line.split(maxsplit=1)
@@ -125,11 +125,11 @@ class ConfReader:
         # ``%c`` stands for the name of the cluster (slurm.conf(5), include modifiers).
         name = name.replace("%c", self.cluster_name)
         found = path.parent / name
-        # A name that no file can have counts as a missing file.
+        # An impossible name counts as a missing file.
         if not os.path.isfile(found):
             raise bad_file(path, place, f"includes {shown(name)}, which does not exist")
         if above == MOST_INCLUDED:
-            raise bad_file(path, place, f"more than {MOST_INCLUDED} files include each other")
+            raise bad_file(path, place, f"includes files more than {MOST_INCLUDED} levels deep")
         yield from self.lines(found, read_text(found), strict, above + 1)
 
     @staticmethod
@@ -142,7 +142,7 @@ class ConfReader:
                     if not made.values:
                         made.values[_FIRST_WORD.match(pairs)[1].lower()] = ""  # type: ignore[index]
                     return
-                fault = "is not Key=value; end a line with a backslash to continue a list on the next one"
+                fault = "is not Key=value; end a line with a backslash to continue a list on the next line"
                 raise made.error(f"{shown(pairs[at:].strip())} {fault}")
             key = match[1].lower()
             if key in made.values and is_strict:

@@ -1,4 +1,4 @@
-"""Downtimes of nodes: announced maintenance, and failures that nobody announces."""
+"""Downtimes of nodes: announced maintenance, and unannounced failures."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -28,9 +28,9 @@ class Downtime:
         The nodes are down on ``[begin_s, end_s)``, in seconds after the first job of the trace was submitted;
         ``end_s`` is infinite if they stay down.
     is_announced
-        Whether schedulers know of the downtime before it begins. If so, no job starts on these nodes if its estimate
-        says that it would still run when the downtime begins; jobs that run then continue. If not, jobs that run on
-        these nodes when the downtime begins are stopped and join the queue again.
+        Whether schedulers know of the downtime before it begins. If so, no job starts on these nodes if by its
+        estimate it would still run when the downtime begins; jobs that still run then continue. If not, jobs that run
+        on these nodes when the downtime begins are stopped and join the queue again.
 
     Raises
     ------
@@ -62,13 +62,13 @@ class Downtime:
 
 
 def checked_downtimes(downtimes: Iterable[Downtime]) -> tuple[Downtime, ...]:
-    """Return downtimes as a tuple; raise `UsageError` if they are none."""
+    """Return downtimes as a tuple. Raises `UsageError` for anything but a sequence of `Downtime`."""
     if isinstance(downtimes, Downtime) or not isinstance(downtimes, Iterable):
         raise UsageError(f"the downtimes are {downtimes!r}, must be a sequence of `Downtime`")
     found = tuple(downtimes)
     for one in found:
         if not isinstance(one, Downtime):
-            raise UsageError(f"the downtimes hold {one!r}, must be of `Downtime`")
+            raise UsageError(f"the downtimes contain {one!r}, must be only `Downtime` objects")
     return found
 
 
@@ -79,7 +79,7 @@ def read_downtimes(path: Path, nodes: Collection[str] | None = None) -> tuple[Do
     seconds after the first job of the trace was submitted; and ``announced``, ``yes`` for maintenance and ``no`` for
     failures. If ``end_s`` is empty, the nodes stay down.
 
-    Raises `BadFileError`, which names the line, if a row cannot be read, or names a node that is not one of ``nodes``.
+    Raises `BadFileError`, which names the line, if a row cannot be read or names a node that is not in ``nodes``.
     """
     found = []
     for place, row in csv_rows(path, _COLUMNS, "downtimes"):
@@ -97,5 +97,5 @@ def read_downtimes(path: Path, nodes: Collection[str] | None = None) -> tuple[Do
         unknown = [] if nodes is None else [name for name in found[-1].nodes if name not in nodes]
         if unknown:
             fault = f"the machine has no node {shown(unknown[0])}"
-            raise bad_file(path, place, f"{fault}; leave out nodes here, too, that take no jobs at all")
+            raise bad_file(path, place, f"{fault}; remove it from this file, too, if it takes no jobs at all")
     return tuple(found)

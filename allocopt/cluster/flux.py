@@ -24,7 +24,7 @@ from allocopt.files.models import FileModel, validated
 if TYPE_CHECKING:
     import networkx as nx
 
-MOST_DEEP, MOST_MADE = 64, 1_000_000  # greatest depth of vertices, and number made from a recipe
+MOST_DEEP, MOST_MADE = 64, 1_000_000  # greatest depth of vertices, and largest number made from a recipe
 _MIB = {"": 1.0, "KB": 1 / 1024, "MB": 1.0, "MIB": 1.0, "GB": 1024.0, "GIB": 1024.0, "TB": 1024.0**2}
 
 
@@ -54,7 +54,7 @@ class _JsonGraph(FileModel, extra="ignore"):
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    # A vertex at a path of names from the cluster downwards; ``place`` is where it is in the file.
+    # A vertex, with its path of names from the cluster downwards and its place in the file.
     path: tuple[str, ...]
     kind: str
     amount: float
@@ -110,7 +110,7 @@ _MOST_RANKS = 10_000_000
 
 
 def _ids(told: str | int, place: str, key: str) -> list[int]:
-    # An idset such as 0-3,7.
+    # Return the numbers of an idset such as 0-3,7.
     found: list[int] = []
     for part in str(told).strip("[]").split(",") if str(told) else []:
         match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part, re.ASCII)
@@ -122,9 +122,9 @@ def _ids(told: str | int, place: str, key: str) -> list[int]:
 
 
 def flux_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]]) -> Cluster:
-    """Return the cluster of the first object; the resource sets after it are in use by running jobs.
+    """Return the cluster of the first object; running jobs use the resource sets after it.
 
-    An object is a JSON graph, a resource set, or what ``flux resource status`` and ``list`` read: resource sets with
+    An object is a JSON graph, a resource set, or the input of ``flux resource status`` and ``list``: resource sets with
     the ranks that are offline, drained, excluded or allocated. Raises `BadFileError` that names the place.
     """
     (path, first), *allocations = objects
@@ -152,7 +152,7 @@ def flux_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]]) -> Cluster:
     missing = 0
     for held in in_use:
         for rank, node in validated(_ResourceSet, held, path).nodes(str(path)).items():
-            # An allocation and the graph may name a node differently; then the rank decides.
+            # If an allocation and the graph name a node differently, the rank identifies it.
             name = node.name if node.name in nodes else ranks.get(rank, "")
             missing += name not in nodes
             if name in nodes:
@@ -164,7 +164,7 @@ def flux_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]]) -> Cluster:
 
 
 def _resource_sets(obj: Mapping[str, Any], path: Path) -> list[Mapping[str, Any]]:
-    # The resources, followed by what is allocated.
+    # Return the resources, followed by the allocated ones.
     if "graph" in obj or "execution" in obj:
         return [obj]
     resources = obj.get("R") or obj.get("all")
@@ -195,7 +195,7 @@ def _away(obj: Mapping[str, Any], path: Path) -> dict[int, tuple[str, ...]]:
 
 
 def graph_cluster(obj: object, path: Path) -> tuple[Cluster, dict[int, str]]:
-    """Return the cluster of a JSON graph, and its node names by rank; nodes below a vertex that is down are down."""
+    """Return the cluster of a JSON graph, and its node names by rank. Nodes below a vertex that is down are down."""
 
     def pieces() -> Iterator[_Piece]:
         for number, vertex in enumerate(validated(_JsonGraph, obj, path).vertices):
@@ -214,12 +214,12 @@ def graph_cluster(obj: object, path: Path) -> tuple[Cluster, dict[int, str]]:
 
 
 def grug_cluster(recipe: "nx.DiGraph[Any]", path: Path) -> Cluster:
-    """Return the cluster that a recipe makes; raise `BadFileError` if it makes none."""
+    """Return the cluster that a recipe generates. Raises `BadFileError` if it generates none."""
     made = 0
 
     def count(value: object, key: str, place: str) -> int:
         if not re.fullmatch(r"\d{1,12}", str(value), re.ASCII):
-            raise bad_file(path, place, f"{key} is {shown(value)}, must be a whole number, not negative")
+            raise bad_file(path, place, f"{key} is {shown(value)}, must be a whole number >= 0")
         return int(str(value))
 
     def grown(vertex: str, above: tuple[str, ...], number: int, times: float, *, is_inside: bool) -> Iterator[_Piece]:
@@ -258,7 +258,7 @@ def _cluster(pieces: Iterable[_Piece], path: Path) -> tuple[Cluster, dict[int, s
         raise bad_file(path, "holds no vertex of type node")
     down = {piece.path for piece in found if not piece.is_up}
     for piece in found:
-        # A core or GPU that is down does not count.
+        # Cores and GPUs that are down do not count.
         for depth in range(len(piece.path), 0, -1) if piece.is_up else ():
             if piece.path[:depth] in held and piece.kind != "node":
                 held[piece.path[:depth]][piece.kind] += piece.amount  # type: ignore[assignment]

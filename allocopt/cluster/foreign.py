@@ -1,11 +1,11 @@
-"""Files of other schedulers and tools, which are not read: what they are, for an error that says so."""
+"""Recognizes files of other schedulers and tools, which are not supported, so that an error can name them."""
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
 _BEGINNINGS = 4000
-"""Characters of a text that are looked at."""
+"""Number of characters of a text that are searched."""
 
 _TEXTS = {
     "`pbsnodes` of PBS or Torque": r"\A\s*[^\s=]+\n(?:[ \t]+\S+ = .*\n)*?[ \t]+(?:Mom|ntype|state|np|pcpus) = ",
@@ -31,18 +31,18 @@ _TEXTS = {
     "`iblinkinfo`": r"^(?:CA|Switch): (?:0x)?\S.*:$",
     "Ganglia's gmetad, in XML": r"<GANGLIA_XML\b",
 }
-"""Programs, and a pattern of what they print."""
+"""Programs, each with a pattern of its output."""
 _PATTERNS = {what: re.compile(pattern, re.MULTILINE) for what, pattern in _TEXTS.items()}
 
 
 def foreign_text(text: str) -> str | None:
-    """Return in words which program prints a text that is not read, None where that is not known."""
+    """Return in words which unsupported program prints a text, None if that is unknown."""
     beginning = text[:_BEGINNINGS]
     return next((f"is what {what} prints" for what, one in _PATTERNS.items() if one.search(beginning)), None)
 
 
 def foreign_object(obj: object) -> str | None:
-    """Return in words which program prints an object of JSON that is not read, None where that is not known."""
+    """Return in words which unsupported program prints a JSON object, None if that is unknown."""
     first = obj[0] if isinstance(obj, list) and obj else obj
     if not isinstance(first, Mapping):
         return None

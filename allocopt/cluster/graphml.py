@@ -1,7 +1,7 @@
 """Clusters as graphs of networkx and as GraphML files: links between nodes and switches.
 
-A graph without cycles is a tree of switches. One with cycles, such as a fat tree with several spines, is a tree as far
-as jobs can tell if the hops between its nodes are those of one: then they are counted in the graph.
+A graph without cycles is a tree of switches. A graph with cycles, such as a fat tree with several spines, is read as a
+tree if the hops between its nodes, counted in the graph, are those of a tree.
 """
 
 import warnings
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 else:
     Graph = nx.Graph
 
-_KIND_KEYS = ("kind", "type", "role")  # attributes of a vertex that may say what it is; our own files have the first
+_KIND_KEYS = ("kind", "type", "role")  # attributes with the kind of a vertex; our own files use the first
 _HOSTS, _SWITCHES = {"node", "host", "server", "compute"}, {"switch", "router", "leaf", "spine", "core"}
-_RECIPE = {"gen_method", "multi_scale"}  # what the links of a recipe of Flux have by default
-_MOST_COUNTED = 5000  # nodes up to which hops are counted in a graph with cycles
+_RECIPE = {"gen_method", "multi_scale"}  # default attributes of the links of a recipe of Flux
+_MOST_COUNTED = 5000  # largest number of nodes of a graph with cycles
 
 
 def read_graphml(path: Path) -> "NamedTree | Cluster":
-    """Read a network as `tree_of_graph` says, or the cluster of a recipe of Flux; errors as in `read_topology`."""
+    """Read a network as in `tree_of_graph`, or the cluster of a recipe of Flux; errors as in `read_topology`."""
     text = read_text(path)
     try:
-        # What it warns of, ports and keys that are not declared, says nothing of how nodes are connected.
+        # networkx warns of undeclared ports and keys, which do not affect how nodes are connected.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             graph = nx.parse_graphml(text)
@@ -51,19 +51,19 @@ def read_graphml(path: Path) -> "NamedTree | Cluster":
 
 
 def tree_of_graph(graph: Graph) -> NamedTree:
-    """Make a tree of a network, an undirected or directed graph.
+    """Return the tree of a network, which is an undirected or directed graph.
 
-    Vertices are nodes or switches as their attribute ``kind`` (or ``type``, ``role``) says, or else nodes are those
-    with one link. A vertex's name is its attribute ``name``, or else itself. A directed graph runs downwards, from
-    vertices with no link to them; an undirected one hangs from its center, or the vertex whose attribute
-    ``root`` holds. Raises `InvalidProblemError` if there are no nodes, a name is given twice, or the hops between the
-    nodes are not those of a tree.
+    The attribute ``kind`` (or ``type``, ``role``) of a vertex says whether it is a node or a switch; if no vertex is
+    called a node, those with one link are nodes. The name of a vertex is its attribute ``name``, or the vertex. The
+    root is the vertex whose attribute ``root`` is true; by default, a vertex without incoming links in a directed
+    graph, the center of an undirected one. Raises `InvalidProblemError` if there are no nodes, a name is given twice,
+    or the hops between the nodes are not those of a tree.
     """
     names = {vertex: str(data.get("name", vertex)) for vertex, data in graph.nodes(data=True)}
     named: Graph = nx.relabel_nodes(graph, names)
     if named.number_of_nodes() < graph.number_of_nodes():
-        raise InvalidProblemError("", "two vertices have one name")
-    # Directions and parallel links say nothing of distance.
+        raise InvalidProblemError("", "two vertices have the same name")
+    # Directions and parallel links do not affect distances.
     links: Graph = nx.Graph(named)
     links.remove_edges_from(list(nx.selfloop_edges(links)))
     kinds = {
@@ -97,12 +97,12 @@ def tree_of_graph(graph: Graph) -> NamedTree:
         first, second = np.argwhere(np.isinf(apart))[0]
         raise InvalidProblemError("", f"nodes {hosts[first]!r} and {hosts[second]!r} are not connected")
     hops: IntArray = apart.astype(np.int64)
-    # The hops are those of a tree where being near is an equivalence at every distance: ultrametric.
+    # The hops are those of a tree if they are ultrametric: being within a distance is an equivalence relation.
     steps = [int(step) for step in np.unique(hops) if step > 0]
-    # A group is known by its first node.
+    # A group is identified by its first node.
     firsts_of = [np.argmax(hops <= step, axis=1) for step in steps]
     for step, row in zip(steps, firsts_of, strict=True):
-        # Nodes near the same node must be near each other.
+        # Nodes within a distance of the same node must be within this distance of each other.
         wrong = np.argwhere((hops <= step) != (row[:, None] == row[None, :]))
         if len(wrong):
             first, second = wrong[0]
@@ -117,7 +117,7 @@ def tree_of_graph(graph: Graph) -> NamedTree:
 
 def graph_of(cluster: NamedTree) -> Graph:
     """Return a cluster as a graph of networkx, with the attributes ``kind`` and ``level``, 0 for nodes."""
-    # No two vertices may have one name.
+    # Names of vertices must be unique.
     used = set(cluster.nodes)
     vertices: list[list[str]] = []
     for level, names in enumerate(cluster.tree.names, 1):
@@ -149,7 +149,7 @@ def _switches(graph: Graph, links: Graph, hosts: set[str]) -> Iterator[Switch]:
             nodes = tuple(child for child in below if child in hosts)
             switches = tuple(child for child in below if child not in hosts)
             if nodes and switches:
-                # Nodes beside switches hang from a leaf switch of their own.
+                # Nodes beside switches get a leaf switch of their own.
                 yield Switch(f"nodes of {vertex}", nodes)
                 nodes, switches = (), (*switches, f"nodes of {vertex}")
             yield Switch(vertex, nodes, switches)

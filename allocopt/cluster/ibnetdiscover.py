@@ -1,7 +1,7 @@
 """InfiniBand fabrics as ``ibnetdiscover`` prints them: switches, channel adapters, and the links of their ports.
 
-A host may have several adapters, each on another leaf switch (rails), and a leaf switch several spines. Two hosts are
-as far apart as the lowest switches, counted from the hosts, over which they are connected.
+A host may have several adapters, each on another leaf switch (rails), and a leaf switch several spines. The level of a
+switch is its distance from the nearest host. Two hosts meet at the lowest level up to which switches connect them.
 """
 
 import re
@@ -15,12 +15,12 @@ from allocopt.files.faults import bad_file
 
 _OWNER = re.compile(r'(Switch|Ca|Rt)\s+\d+\s+"([^"]+)"\s*#\s*"([^"]*)"')
 _PORT = re.compile(r'\[\d+\](?:\([0-9a-fA-F]+\))?\s+"([^"]+)"')
-# An adapter of a host is described by the host's name and its own, others by their maker.
+# The description of a host's adapter is the names of host and adapter; that of other adapters names the vendor.
 _HOST = re.compile(r"(\S+) (?:mlx|hca|ib|HCA|bnxt|irdma)\S*")
 
 
 def ibnetdiscover_tree(text: str, path: Path) -> NamedTree:
-    """Return the tree of the fabric in a file's text; raise `BadFileError` that names the line if there is none."""
+    """Return the tree of the fabric in a file's text. Raises `BadFileError` that names the line if it has none."""
     fabric, unknown = _fabric(text, path)
     hosts = sorted(vertex for vertex, is_host in fabric.nodes(data="host") if is_host and fabric.degree[vertex])
     if not hosts:
@@ -32,7 +32,7 @@ def ibnetdiscover_tree(text: str, path: Path) -> NamedTree:
         of = {vertex: number for number, found in enumerate(nx.connected_components(near)) for vertex in found}
         numbers: dict[int, int] = {}
         level = {host: numbers.setdefault(of[host], len(numbers)) for host in hosts}
-        # A level that joins no more than the one below it is none.
+        # A level that joins the same hosts as the level below is skipped.
         if not levels or level != levels[-1]:
             levels.append(level)
     if len(set(levels[-1].values())) == 1 and len(levels) > 1:
@@ -42,12 +42,12 @@ def ibnetdiscover_tree(text: str, path: Path) -> NamedTree:
         for host in hosts
     }
     tree = placed_tree(places)
-    left_out = (f"adapters that are of no host, left out: {unknown}",) if unknown else ()
+    left_out = (f"adapters that belong to no host, left out: {unknown}",) if unknown else ()
     return replace(tree, remarks=(*left_out, *tree.remarks))
 
 
 def _fabric(text: str, path: Path) -> tuple["nx.Graph[str]", int]:
-    # Parallel links say nothing of distance, and all adapters of a host are the host.
+    # Parallel links do not change distances, and all adapters of a host count as the host.
     links: nx.Graph[str] = nx.Graph()
     names: dict[str, str] = {}
     unknown: set[str] = set()
@@ -62,10 +62,10 @@ def _fabric(text: str, path: Path) -> tuple["nx.Graph[str]", int]:
                 unknown.add(owner)
         elif match := _PORT.match(line):
             if not owner:
-                raise bad_file(path, f"line {number}", "is a port of no switch or adapter, one must stand above it")
+                raise bad_file(path, f"line {number}", "is a port without a switch or adapter above it")
             links.add_edge(owner, match[1])
         elif line.startswith("["):
-            raise bad_file(path, f"line {number}", 'is no port, must be such as [1] "S-0002c9"[2]')
+            raise bad_file(path, f"line {number}", 'is not a port, must be a line such as [1] "S-0002c9"[2]')
     links.remove_nodes_from(unknown)
     fabric: nx.Graph[str] = nx.relabel_nodes(links, names)
     nx.set_node_attributes(fabric, dict.fromkeys(names.values(), True), "host")

@@ -1,4 +1,4 @@
-"""Snapshots of the KAI scheduler: what its plug-in ``snapshot`` serves at ``/get-snapshot``, zipped or not.
+"""Reads snapshots of the KAI scheduler, which its plug-in ``snapshot`` serves at ``/get-snapshot``, zipped or not.
 
 The archive holds one file, ``snapshot.json``, with the keys ``config``, ``schedulerParams``, ``rawObjects`` and maybe
 ``discovery``; ``rawObjects`` has a list of Kubernetes objects by kind, without their kinds
@@ -37,13 +37,13 @@ _KINDS = {
     "deviceClasses": "DeviceClass",
     "topologies": "Topology",
 }
-"""Kinds of the lists of ``rawObjects``."""
+"""Kinds of the objects in each list of ``rawObjects``."""
 _NEEDED = ("nodes", "pods")
 _VERSION = {"PodGroup": "scheduling.run.ai/v2alpha2"}
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file is a zip archive by its beginning; a pipe, which can be read only once, counts as none."""
+    """Return whether a file begins like a zip archive; False for a pipe, which can be read only once."""
     if not path.is_file():
         return False
     try:
@@ -54,7 +54,7 @@ def is_archive(path: Path) -> bool:
 
 
 def archived(path: Path) -> object:
-    """Return what the JSON file of a snapshot's archive holds; raise `BadFileError` for any other archive."""
+    """Return the object in the JSON file of a snapshot's archive. Raises `BadFileError` for any other archive."""
     data = read_bytes(path)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -78,12 +78,12 @@ def archived(path: Path) -> object:
 
 
 def is_snapshot(obj: object) -> bool:
-    """Whether an object is what KAI's plug-in writes."""
+    """Return whether an object is a snapshot of KAI's plug-in."""
     return isinstance(obj, Mapping) and _RAW in obj
 
 
 def kubernetes_list(obj: object, path: Path) -> dict[str, Any]:
-    """Return the objects of a snapshot as one list of Kubernetes; raise `BadFileError` for another shape."""
+    """Return the objects of a snapshot as one list of Kubernetes. Raises `BadFileError` for another structure."""
     raw = obj.get(_RAW) if isinstance(obj, Mapping) else None
     if not isinstance(raw, Mapping):
         raise bad_file(path, _RAW, f"is {shown(raw)}, must be the object that KAI's /get-snapshot writes")

@@ -1,4 +1,4 @@
-"""Nodes of Kubernetes, as ``kubectl get nodes -o json`` or ``-o yaml`` prints them; labels give their place."""
+"""Reads nodes of Kubernetes, as ``kubectl get nodes -o json`` or ``-o yaml`` prints them; labels give the topology."""
 
 import math
 from collections import Counter
@@ -42,7 +42,7 @@ KNOWN_LABELS = (
     "cloud.provider.com/topology-block",
     "cloud.provider.com/topology-rack",
 )
-"""Labels that are looked for if none are named, from the top of a network downwards."""
+"""Labels that are searched if none are named, from the top of a network downwards."""
 
 _OF_KUBERNETES = ("kubernetes.io/", "beta.kubernetes.io/", "node.kubernetes.io/", "node-role.kubernetes.io/")
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
@@ -60,7 +60,7 @@ _SPEC = frozenset("podCIDR podCIDRs providerID taints unschedulable configSource
 
 
 class _Use:
-    """What pods on nodes occupy, by node; ``daemons`` is for pods of DaemonSets and of the node itself."""
+    """The resources that pods occupy, by node. ``daemons`` is for pods of DaemonSets and of the node itself."""
 
     def __init__(self, objects: KubernetesObjects) -> None:
         self.in_use: dict[str, Counter[str]] = {}
@@ -74,18 +74,18 @@ class _Use:
 
 
 def _tolerates(objects: KubernetesObjects, node: Node, taint: Taint) -> bool:
-    """Whether pods with GPUs, or those of a flavor of the node, tolerate a taint."""
+    """Return whether pods with GPUs, or pods of a flavor of the node, tolerate a taint."""
     flavors = (flavor.spec.tolerations or () for flavor in objects.flavors if flavor.has(node))
     return taint.key in _TOLERATED or any(one.covers(taint) for told in flavors for one in told)
 
 
 def kubernetes_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]], labels: Sequence[str] = ()) -> Cluster:
-    """Return the cluster of nodes, with what running pods occupy; the values of labels give the tree.
+    """Return the cluster of nodes, with the resources that running pods occupy; the values of labels give the tree.
 
     Parameters
     ----------
     objects
-        Lists of nodes and pods, or single ones, with the files that they come from.
+        Lists of nodes and pods, or single objects, with the files that they come from.
     labels
         Labels of the levels, from the top downwards, each once. The default is those of `KNOWN_LABELS` that every node
         outside the control plane has. Nodes that lack one of the labels are left out.
@@ -106,9 +106,9 @@ def kubernetes_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]], labels
 
 
 def cluster_of(found: KubernetesObjects, path: Path, labels: Sequence[str] = ()) -> Cluster:
-    """Return the cluster of objects that have a node, without remarks about what is not modelled.
+    """Return the cluster of objects with at least one node, without remarks about what is not modelled.
 
-    Faults are those of the file ``path``; see `kubernetes_cluster`.
+    Errors name the file ``path``; see `kubernetes_cluster`.
     """
     if len(set(labels)) < len(labels):
         raise UsageError(f"labels {','.join(labels)} name a label twice")
@@ -148,9 +148,9 @@ def _workers(found: KubernetesObjects) -> list[Node]:
 
 
 def level_labels(found: KubernetesObjects, path: Path, labels: Sequence[str] = ()) -> list[str]:
-    """Return the labels of the levels, from the top downwards: those named, else of a topology, else known ones.
+    """Return the labels of the levels, from the top downwards: ``labels``, or those of a topology, or known ones.
 
-    Raises `BadFileError` if the nodes have labels and none is known.
+    Raises `BadFileError` if the nodes have labels, but none of the known ones.
     """
     workers = _workers(found)
     keys = list(labels) or found.levels(path)
@@ -158,7 +158,7 @@ def level_labels(found: KubernetesObjects, path: Path, labels: Sequence[str] = (
     there = sorted({key for node in workers for key in node.metadata.labels if not key.startswith(_OF_KUBERNETES)})
     if not keys and there:
         fault = f"no known label of a network topology is on all nodes; the nodes have {', '.join(there)}"
-        raise bad_file(path, "items", f"{fault}: name those of the levels with --labels, from the top downwards")
+        raise bad_file(path, "items", f"{fault}: name the labels of the levels with --labels, from the top downwards")
     return keys
 
 
@@ -195,7 +195,7 @@ def _why_away(node: Node, objects: KubernetesObjects) -> tuple[str, ...]:
 
 
 def reasons_away(node: Node, taints: Iterable[Taint]) -> tuple[str, ...]:
-    """Return why a node takes no pods that do not tolerate some taints of it."""
+    """Return the reasons why a node takes no pods that do not tolerate the given taints."""
     found = list(node.closed)
     # Kubernetes also taints nodes that are cordoned or not ready; such taints add no reason.
     shut = (one.key for one in taints if not one.key.startswith("node.kubernetes.io/") or not found)

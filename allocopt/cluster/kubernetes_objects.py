@@ -1,4 +1,4 @@
-"""Objects of Kubernetes as ``kubectl get -o json`` or ``-o yaml`` prints them: nodes, pods, and what is beside them."""
+"""Objects of Kubernetes as ``kubectl get -o json`` or ``-o yaml`` prints them: nodes, pods and others."""
 
 import re
 from collections import Counter
@@ -17,11 +17,11 @@ from allocopt.files.faults import bad_file, printable, shown
 from allocopt.files.models import FileModel, validated
 
 NOT_NETWORK = ("kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os")
-"""Labels that every node has and that say nothing of a network."""
+"""Labels that every node has and that do not describe a network."""
 SHUT = ("NoSchedule", "NoExecute")
 """Effects of taints that keep pods without a toleration off a node."""
 ENDED = ("Succeeded", "Failed")
-"""Phases of pods that hold nothing."""
+"""Phases of pods that hold no resources."""
 
 _QUANTITY = re.compile(r"(?=\.?[0-9])([0-9]{0,18}(?:\.[0-9]{0,18})?)(?:([eE][+-]?[0-9]{1,2})|([a-zA-Z]*))", re.ASCII)
 _POWERS = {"": Fraction(1), "k": Fraction(1000)} | {
@@ -49,7 +49,7 @@ class Owner(FileModel, extra="ignore"):
 
 
 class Metadata(FileModel, extra="ignore"):
-    """Who an object is."""
+    """The identity of an object: name, namespace, labels and owners."""
 
     name: Annotated[str, Field(min_length=1)]
     namespace: str = "default"
@@ -84,7 +84,7 @@ class Node(FileModel, extra="ignore"):
 
     @property
     def closed(self) -> tuple[str, ...]:
-        """Why it takes no pods, whatever they tolerate: it is not ready, cordoned or being deleted."""
+        """Reasons why it takes no pods, whatever they tolerate: it is not ready, cordoned or being deleted."""
         ready = {one.type: one.status for one in self.status.conditions}.get("Ready", "True")
         reasons = ("not ready", ready != "True"), ("cordoned", self.spec.unschedulable)
         found = [why for why, holds in reasons if holds]
@@ -101,7 +101,7 @@ class _Resources(FileModel, extra="ignore"):
     limits: _Amounts | None = None
 
     def read(self, where: str) -> dict[str, Fraction]:
-        # Kubernetes sets a request that is missing to the limit.
+        # Kubernetes sets a missing request to the limit.
         return quantities(where, {**(self.limits or {}), **(self.requests or {})})
 
 
@@ -135,7 +135,7 @@ class _Volume(FileModel, extra="ignore"):
 
 
 class PodSpec(FileModel, extra="ignore"):
-    """What a pod asks for."""
+    """The specification of a pod."""
 
     node: Annotated[str | None, Field(validation_alias="nodeName")] = None
     containers: Annotated[list[_Container], Field(default_factory=list)]
@@ -176,7 +176,7 @@ class Pod(FileModel, extra="ignore"):
 
     @property
     def phase(self) -> str:
-        """Its phase, Running where none is given."""
+        """Its phase, Running if none is given."""
         return self.status.phase
 
     @property
@@ -187,19 +187,19 @@ class Pod(FileModel, extra="ignore"):
 
     @property
     def controller(self) -> Owner | None:
-        """The owner that controls it, None for none."""
+        """The owner that controls it, None if it has none."""
         return next((owner for owner in self.metadata.owners or () if owner.controller), None)
 
     def requests(self, where: str) -> dict[str, Fraction]:
-        """Return what the pod occupies on its node, as the scheduler of Kubernetes counts it.
+        """Return the resources that the pod occupies on its node, as the scheduler of Kubernetes counts them.
 
-        That is what its containers ask for together, or a larger init container with the sidecars started before it. A
-        container that holds more than it asks for now, because it shrinks, counts with what it holds.
+        This is the sum of its containers' requests, or a larger request of an init container with the sidecars started
+        before it. A container that shrinks, and still holds more than it requests, counts with what it holds.
         """
         held = {one.name: one for one in (*(self.status.containers or ()), *(self.status.initial or ()))}
         total: Counter[str] = Counter()
         most: dict[str, Fraction] = {}
-        # A sidecar, which is an init container that is restarted, runs beside all that are started after it.
+        # A sidecar (an init container that is always restarted) runs beside all containers that are started after it.
         for one in self.spec.initial or ():
             asked = _asked(one, held, where)
             if one.restart == "Always":
@@ -218,7 +218,7 @@ class Pod(FileModel, extra="ignore"):
 
     @property
     def host_ports(self) -> set[str]:
-        """Ports of the node that it takes, as ``TCP/8080``."""
+        """Ports of the node that it uses, as ``TCP/8080``."""
         containers = (*self.spec.containers, *(self.spec.initial or ()))
         ports = [port for one in containers for port in one.ports or ()]
         numbers = ((one, one.host or (one.container if self.spec.has_host_network else None)) for one in ports)
@@ -267,7 +267,7 @@ class Flavor(FileModel, extra="ignore"):
     spec: Annotated[_FlavorSpec, Field(default_factory=_FlavorSpec)]
 
     def has(self, node: Node) -> bool:
-        """Whether a node is of the flavor."""
+        """Return whether a node has this flavor."""
         return (self.spec.labels or {}).items() <= node.metadata.labels.items()
 
 
@@ -282,7 +282,7 @@ class KubernetesObjects:
     topologies, flavors
         Objects of Kueue and KAI.
     others
-        All other objects by kind, with their places; `read` makes models of them.
+        All other objects by kind, with their places; `read` validates them.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -295,7 +295,7 @@ class KubernetesObjects:
     def of(
         cls, objects: Iterable[tuple[Path, Mapping[str, Any]]], *, may_be_empty: bool = False
     ) -> "KubernetesObjects":
-        """Sort the objects of some files; raise `BadFileError` for a list that is empty, unless it may be."""
+        """Return the objects of some files. Raises `BadFileError` for an empty list, unless it may be empty."""
         found = cls()
         for path, obj in objects:
             for place, one in _items(obj, path, may_be_empty):
@@ -316,18 +316,18 @@ class KubernetesObjects:
             self.others.setdefault(kind if isinstance(kind, str) else shown(kind), []).append((where, one))
 
     def read(self, model: type[_Model], kind: str) -> list[_Model]:
-        """Return the objects of a kind that is in `others`."""
+        """Return the objects of a kind in `others` as models."""
         return [validated(model, one, where) for where, one in self.others.get(kind, ())]
 
     @property
     def on_nodes(self) -> Iterator[tuple[str, str, Pod]]:
-        """Places, nodes and pods of those that hold something of a node."""
+        """The pods that hold resources of a node: each with its place in the file and its node."""
         for where, pod in self.pods:
             if pod.spec.node and pod.phase not in ENDED:
                 yield where, pod.spec.node, pod
 
     def levels(self, path: Path) -> list[str]:
-        """Return the labels of the levels of the topology that is given, empty without one."""
+        """Return the labels of the levels of the given topology, empty if there is none."""
         named = {flavor.spec.topology for flavor in self.flavors} - {None}
         chosen = [one for one in self.topologies if not named or one.metadata.name in named]
         if len({tuple(one.labels) for one in chosen}) > 1:
@@ -338,7 +338,7 @@ class KubernetesObjects:
 
 
 def _named(one: Mapping[str, Any]) -> str:
-    """Return who an object is, for the place of a fault; empty where that is not known."""
+    """Return the kind and name of an object for the place of an error, empty if it has no name."""
     metadata = one.get("metadata")
     if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
         return ""
@@ -372,7 +372,7 @@ def _no_items(path: Path) -> BadFileError:
 
 
 def quantities(where: str, held: Amounts) -> dict[str, Fraction]:
-    """Return amounts exactly; raise `BadFileError`, which names the place, for one that is not a quantity."""
+    """Return amounts as exact fractions. Raises `BadFileError`, which names the place, for an invalid quantity."""
     found = {}
     for key, text in held.items():
         # A quantity of Kubernetes is a number with a suffix for a power of ten or two: 2k, 2Ki or 2e3.

@@ -1,4 +1,4 @@
-"""Objects of Kubernetes that say what may happen to pods: budgets, pod groups, jobs, volumes, bindings."""
+"""Objects of Kubernetes that decide which pods may be moved: budgets, pod groups, jobs, volumes, bindings."""
 
 from typing import Annotated, Any
 
@@ -9,7 +9,7 @@ from allocopt.cluster.kubernetes_rules import LabelSelector, NodeSelector
 from allocopt.files.models import FileModel
 
 KAI_NON_PREEMPTIBLE = 100
-"""Priority from which KAI does not preempt pod groups that say nothing of it (PodGroupSpec.Preemptibility)."""
+"""Priority from which on KAI does not preempt pod groups, unless PodGroupSpec.Preemptibility is set."""
 
 
 class Budget(FileModel, extra="ignore"):
@@ -25,7 +25,7 @@ class Budget(FileModel, extra="ignore"):
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
     def means(self, namespace: str, labels: dict[str, str]) -> bool:
-        """Whether a pod is counted by it."""
+        """Return whether it covers a pod."""
         return namespace == self.metadata.namespace and self.selector is not None and self.selector.means(labels)
 
 
@@ -34,7 +34,7 @@ class _TopologyConstraint(FileModel, extra="ignore"):
 
 
 class PodGroup(FileModel, extra="ignore"):
-    """A PodGroup of coscheduling, Volcano or KAI; only KAI's say whether they may be preempted."""
+    """A PodGroup of coscheduling, Volcano or KAI; only those of KAI state whether they may be preempted."""
 
     metadata: Metadata
     version: Annotated[str, Field(validation_alias="apiVersion")] = ""
@@ -76,7 +76,7 @@ class Job(FileModel, extra="ignore"):
 
     @property
     def left(self) -> int:
-        """How many more of its pods may fail without the job failing; a deleted pod counts as failed."""
+        """Number of its pods that may still fail without the job failing; a deleted pod counts as failed."""
         if self.per_index is not None:
             return min(self.per_index, self.limit)
         return self.limit - self.failed
@@ -108,7 +108,7 @@ class Volume(FileModel, extra="ignore"):
 
 
 class BindRequest(FileModel, extra="ignore"):
-    """A BindRequest of KAI: a pod that has been given a node and is not bound to it yet."""
+    """A BindRequest of KAI: a pod for which a node was chosen, but which is not bound to it yet."""
 
     metadata: Metadata
     pod: Annotated[str, Field(validation_alias=AliasPath("spec", "podName"))] = ""

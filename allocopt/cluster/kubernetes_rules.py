@@ -1,4 +1,4 @@
-"""Which nodes a pod of Kubernetes may be on, and which pods a selector means."""
+"""Rules of Kubernetes: the nodes on which a pod may be, and the pods that a selector matches."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -9,7 +9,7 @@ from allocopt.files.models import FileModel
 
 
 class Taint(FileModel, extra="ignore"):
-    """What keeps pods off a node."""
+    """A taint, which keeps pods off a node."""
 
     key: str
     value: str = ""
@@ -17,7 +17,7 @@ class Taint(FileModel, extra="ignore"):
 
 
 class Toleration(FileModel, extra="ignore"):
-    """What lets a pod be on a node with a taint."""
+    """A toleration, which allows a pod on a node with a taint."""
 
     key: str = ""
     operator: str = "Equal"
@@ -26,12 +26,12 @@ class Toleration(FileModel, extra="ignore"):
     seconds: Annotated[int | None, Field(validation_alias="tolerationSeconds")] = None
 
     def covers(self, taint: Taint) -> bool:
-        """Whether pods with this toleration may be on a node with a taint."""
+        """Return whether pods with this toleration may be on a node with a taint."""
         is_same = self.operator == "Exists" or (self.operator in ("Equal", "") and self.value == taint.value)
         return self.key in ("", taint.key) and self.effect in ("", taint.effect) and is_same
 
     def lasts(self, taint: Taint) -> bool:
-        """Whether it covers a taint for good: with a limit of seconds, the pod would have to leave again."""
+        """Return whether it covers a taint permanently; after a limit in seconds, the pod would have to leave."""
         return self.covers(taint) and not (taint.effect == "NoExecute" and self.seconds is not None)
 
 
@@ -43,7 +43,7 @@ class Requirement(FileModel, extra="ignore"):
     values: list[str] | None = None
 
     def holds(self, labels: Mapping[str, str], unknown: bool) -> bool:
-        """Whether labels meet it; ``unknown`` is the answer for an operator that is not known."""
+        """Return whether labels meet it; ``unknown`` is the answer for an unknown operator."""
         value, values = labels.get(self.key), self.values or []
         match self.operator:
             case "In":
@@ -75,7 +75,7 @@ class NodeTerm(FileModel, extra="ignore"):
     fields: Annotated[list[Requirement] | None, Field(validation_alias="matchFields")] = None
 
     def holds(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether a node meets it; a term without conditions is met by no node."""
+        """Return whether a node meets it; no node meets a term without conditions."""
         if not self.labels and not self.fields:
             return False
         of_labels = all(one.holds(labels, False) for one in self.labels or ())
@@ -83,36 +83,36 @@ class NodeTerm(FileModel, extra="ignore"):
 
 
 class NodeSelector(FileModel, extra="ignore"):
-    """Terms, one of which a node has to meet."""
+    """Terms of which a node has to meet at least one."""
 
     terms: Annotated[list[NodeTerm] | None, Field(validation_alias="nodeSelectorTerms")] = None
 
     def holds(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether a node meets it."""
+        """Return whether a node meets it."""
         return any(one.holds(name, labels) for one in self.terms or ())
 
 
 class LabelSelector(FileModel, extra="ignore"):
-    """Which pods are meant, by their labels; an empty selector means all."""
+    """Selects pods by their labels; an empty selector matches all."""
 
     labels: Annotated[dict[str, str] | None, Field(validation_alias="matchLabels")] = None
     expressions: Annotated[list[Requirement] | None, Field(validation_alias="matchExpressions")] = None
 
     def means(self, labels: Mapping[str, str]) -> bool:
-        """Whether a pod is meant, or may be, because a condition is not understood."""
+        """Return whether a pod matches, or may match because a condition is not understood."""
         given = (self.labels or {}).items() <= labels.items()
         return given and all(one.holds(labels, True) for one in self.expressions or ())
 
 
 class PodTerm(FileModel, extra="ignore"):
-    """Pods beside which a pod wants to be, or does not."""
+    """Pods near which another pod must, or must not, be."""
 
     selector: Annotated[LabelSelector | None, Field(validation_alias="labelSelector")] = None
     namespaces: list[str] | None = None
     of_spaces: Annotated[LabelSelector | None, Field(validation_alias="namespaceSelector")] = None
 
     def means(self, own: str, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a pod may be meant by a term of a pod in namespace ``own``."""
+        """Return whether a pod may match this term of a pod in namespace ``own``."""
         named = self.namespaces or ([own] if self.of_spaces is None else [])
         is_there = namespace in named or self.of_spaces is not None
         return is_there and self.selector is not None and self.selector.means(labels)
@@ -122,19 +122,19 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class NodeAffinity(FileModel, extra="ignore"):
-    """Nodes that a pod requires; those that it prefers are not read."""
+    """Nodes that a pod requires; preferred nodes are not read."""
 
     required: Annotated[NodeSelector | None, Field(validation_alias=_REQUIRED)] = None
 
 
 class PodAffinity(FileModel, extra="ignore"):
-    """Pods near which a pod must, or must not, be; those that it prefers are not read."""
+    """Pods near which a pod must, or must not, be; preferences are not read."""
 
     required: Annotated[list[PodTerm] | None, Field(validation_alias=_REQUIRED)] = None
 
 
 class Affinity(FileModel, extra="ignore"):
-    """What a pod requires of its place."""
+    """The requirements of a pod for its node, and for pods near it."""
 
     nodes: Annotated[NodeAffinity | None, Field(validation_alias="nodeAffinity")] = None
     near: Annotated[PodAffinity | None, Field(validation_alias="podAffinity")] = None
@@ -142,21 +142,21 @@ class Affinity(FileModel, extra="ignore"):
 
     @property
     def of_node(self) -> NodeSelector | None:
-        """The selector of nodes that it requires, None for any."""
+        """The selector of the nodes that it requires; None for any node."""
         return None if self.nodes is None else self.nodes.required
 
     @property
     def terms_near(self) -> Sequence[PodTerm]:
-        """Required terms of pods near which it must be."""
+        """Terms of the pods near which it must be."""
         return () if self.near is None else self.near.required or ()
 
     @property
     def terms_apart(self) -> Sequence[PodTerm]:
-        """Required terms of pods near which it must not be."""
+        """Terms of the pods near which it must not be."""
         return () if self.apart is None else self.apart.required or ()
 
 
 class Spread(FileModel, extra="ignore"):
-    """How evenly pods have to be spread."""
+    """A topology spread constraint; only whether it is strict is read."""
 
     otherwise: Annotated[str, Field(validation_alias="whenUnsatisfiable")] = "DoNotSchedule"

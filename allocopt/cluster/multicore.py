@@ -1,4 +1,4 @@
-"""Multicore machines: clusters of nodes, whose processors have cores that share memory channels, and power."""
+"""Multicore machines: clusters of nodes whose processors have cores that share memory channels, with their power."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -7,10 +7,10 @@ from math import inf, isfinite
 from allocopt.cluster.platform import Part, Platform
 from allocopt.errors import InvalidProblemError
 
-MOST_CORES = 10_000_000  # cores beyond which a machine is refused
+MOST_CORES = 10_000_000  # largest number of cores of a machine
 MOST_WATTS = 1e12
 LEAST_SPEED, MOST_SPEED = 1e-9, 1e9
-"""Speeds of a core in operations per nanosecond, and powers, beyond which times and energies are no longer numbers."""
+"""Limits of the speed of a core in operations per nanosecond; with `MOST_WATTS` they keep energies finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,8 @@ class ContentionConstants:
     """Constants of the memory slowdown of a processor (IRMaSim, Eq. 2 and 3); rates in MB/s."""
 
     b: float  # speed factor lost per MB/s, negative
-    c: float  # rate of all tasks together beyond which they slow each other down, positive
-    da: float  # constants of the least speed factor; `db` and `dd` not negative, `dc` positive
+    c: float  # total rate of all tasks above which they slow each other down, positive
+    da: float  # `da` to `dd` are constants of the least speed factor; `db` and `dd` not negative, `dc` positive
     db: float
     dc: float
     dd: float
@@ -38,7 +38,7 @@ class PowerConstants:
     """Watts of a processor with n active cores: ``core_w * n + processor_w``, or ``idle_w`` (IRMaSim, Eq. 5)."""
 
     core_w: float  # of an active core (pa)
-    processor_w: float  # of what the cores share while one of them is active (pb)
+    processor_w: float  # of the parts that the cores share, while a core is active (pb)
     idle_w: float = 0.0  # of a processor without an active core
     stalled: float = 1.0  # share of `core_w` that a core draws while it waits for memory, 0 to 1; 1 in the paper
 
@@ -57,7 +57,7 @@ class Processor:
     name: str
     cores: int
     clock_ghz: float
-    operations_per_cycle: float = 1.0  # that a core completes at one instruction per cycle
+    operations_per_cycle: float = 1.0  # that a core completes if it executes one instruction per cycle
     bandwidth_mb_s: float | None = None  # of the channels; None for the rate at which contention begins, if known
     contention: ContentionConstants | None = None
     power: PowerConstants | None = None
@@ -66,14 +66,14 @@ class Processor:
         for name in ("cores", "clock_ghz", "operations_per_cycle", "bandwidth_mb_s"):
             value = getattr(self, name)
             _check(f"processor {self.name!r}", name, value, value is None or 0 < value < inf, "positive")
-        # Run times are work over speed: outside of this range they, or energies, are no longer numbers.
+        # Run times are work over speed: outside of this range they, or energies, overflow.
         in_range = LEAST_SPEED <= self.core_speed <= MOST_SPEED
         right = f"from {LEAST_SPEED:g} to {MOST_SPEED:g}"
         _check(f"processor {self.name!r}", "clock_ghz x operations_per_cycle", self.core_speed, in_range, right)
 
     @property
     def core_speed(self) -> float:
-        """Operations per nanosecond of a core at one instruction per cycle."""
+        """Operations per nanosecond of a core that executes one instruction per cycle."""
         return self.clock_ghz * self.operations_per_cycle
 
     @property
@@ -86,7 +86,7 @@ class Processor:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of at least one processor, whose memory may not limit jobs (None)."""
+    """A node with at least one processor; its memory is None if it limits no job."""
 
     name: str
     processors: tuple[Processor, ...]
@@ -116,7 +116,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Clusters, at least one, whose nodes have different names: the root of the hierarchy."""
+    """The root of the hierarchy: at least one cluster, with distinct names of all nodes."""
 
     name: str
     clusters: tuple[Cluster, ...]

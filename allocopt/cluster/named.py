@@ -1,8 +1,8 @@
-"""Trees whose nodes have names, made of switches that name the nodes or switches below them.
+"""Trees with named nodes, made of switches that name the nodes or switches below them.
 
-A leaf switch, which has nodes, is at level 1; any other switch is one level above its highest switch, as in Slurm. Two
-nodes are as far apart as the level of the lowest switch above both. What has several switches on top is a forest, whose
-trees no job leaves.
+A leaf switch, which has nodes, is at level 1; any other switch is one level above the highest switch below it, as in
+Slurm. The hops between two nodes depend on the level of the lowest switch above both. If there are several switches on
+top, the topology is a forest, and a job stays within one of its trees.
 """
 
 from collections import Counter
@@ -16,20 +16,20 @@ from allocopt.cluster.hostlist import check_listable, fold_hostlist
 from allocopt.cluster.topology import Topology, Tree
 from allocopt.errors import InvalidProblemError
 
-MOST_LEVELS = 64  # levels of switches beyond which a topology is refused
+MOST_LEVELS = 64  # largest number of levels of switches
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedTree:
     """A cluster as its site describes it: a tree, and the names of its nodes.
 
-    Raises `InvalidProblemError` if names are not one for each node, or one cannot be printed on a line.
+    Raises `InvalidProblemError` if there is not one name for each node, or a name has control characters.
 
-    Nodes are numbered so that those of a switch stand together; remarks tell oddities of the description, and how they
-    were decided, a line each. A job may span groups of the highest level below the top where the trees are joined, and
-    else these are a forest's. Block sizes are the nodes that Slurm plans for a block and for what joins blocks, by
-    level, none where no blocks are enforced. In a ring or torus, of which the tree says nothing, jobs get nodes that
-    are beside each other.
+    Nodes are numbered so that those of a switch are contiguous. Remarks are lines about oddities of the description and
+    how they were resolved. ``is_joined`` says whether the groups of the highest level below the top are connected, so
+    that a job may span them; if not, they are the trees of a forest. ``block_sizes`` are the numbers of nodes that
+    Slurm plans for a block and for joined blocks, by level; empty if no blocks are enforced. ``is_beside`` marks a ring
+    or torus, in which jobs get adjacent nodes; the tree does not show which nodes are adjacent.
     """
 
     tree: Tree
@@ -46,25 +46,25 @@ class NamedTree:
         if len(self.nodes) != self.tree.size or len(numbers) < len(self.nodes):
             fault = f"{len(numbers)} distinct names are given to {self.tree.size} nodes, must be one each"
             raise InvalidProblemError("topology nodes", fault)
-        # Whoever reads lines takes what stands behind a line's end for another one.
+        # A name with a line break would be read as two lines.
         broken = next((name for name in self.nodes if not name.isprintable()), None)
         if broken is not None:
             raise InvalidProblemError("topology nodes", f"node {broken!r} has a control character in its name")
 
     @property
     def is_plain(self) -> bool:
-        """Whether a job may have any nodes; blocks planned with one node each forbid nothing."""
+        """Whether a job may have any nodes; blocks of one node each are no restriction."""
         return self.is_joined and not self.is_beside and self.block_sizes in ((), (1,))
 
     def numbers(self, names: Iterable[str]) -> list[int]:
-        """Return the numbers of nodes; raise `InvalidProblemError` if there is no node of a name."""
+        """Return the numbers of nodes, given their names. Raises `InvalidProblemError` for an unknown name."""
         try:
             return [self._numbers[name] for name in names]
         except KeyError as error:
             raise InvalidProblemError("topology nodes", f"there is no node {error.args[0]!r}") from None
 
     def among(self, names: Container[str]) -> "NamedTree | None":
-        """Return the tree of those nodes that are among some names, None if there are none."""
+        """Return the tree of the nodes whose names are among the given ones, None if there are none."""
         kept = np.array([number for number, name in enumerate(self.nodes) if name in names], dtype=np.int64)
         if len(kept) == self.tree.size:
             return self
@@ -83,9 +83,9 @@ class NamedTree:
     def most_groups(self, nodes: int) -> tuple[int, ...]:
         """Return how many groups a job of some nodes may span, by level below the top, 0 for any number.
 
-        Trees of a forest are not left. A job in blocks stays within what joins the least power of two of blocks that
-        holds it, if Slurm was told to plan with that, and spans no more of the largest blocks below than it fills
-        (topology.conf(5), BlockSizes; checked against Slurm's plugin topology/block).
+        A job stays within one tree of a forest. If block sizes are enforced, it stays within one group of the smallest
+        planned size of at least as many blocks (a power of two) as it needs, and spans no more groups of the next lower
+        size than it fills (topology.conf(5), BlockSizes; checked against Slurm's plugin topology/block).
         """
         most = [0] * len(self.tree.names)
         if not self.is_joined:
@@ -97,29 +97,29 @@ class NamedTree:
             within = next((level for level, ratio in enumerate(ratios) if ratio >= planned), len(ratios))
             if within < len(most):
                 most[within] = 1
-            # Where all blocks are joined by one, there is no level of it.
+            # A size that joins all blocks is the top, which is not among the levels.
             if 0 < within <= len(most):
                 limit = -(-nodes // self.block_sizes[within - 1])
                 most[within - 1] = limit if limit < len(self.tree.names[within - 1]) else 0
         return tuple(most)
 
     def is_like(self, topology: Topology) -> bool:
-        """Whether a topology has as many nodes, and puts the same neighbours by number into one group at each level."""
+        """Return whether a topology has equally many nodes, in the same groups of successive numbers at each level."""
         if topology.size != self.tree.size:
             return False
-        # Numbers of groups may differ; what matters is where a group ends and the next begins.
+        # Numbers of groups may differ; only the borders between groups matter.
         own, other = self.tree.groups, topology.groups_of(np.arange(topology.size))
         return own.shape == other.shape and np.array_equal(np.diff(own) != 0, np.diff(other) != 0)
 
     def hostlist(self, numbers: Iterable[int]) -> str:
-        """Write nodes as one hostlist, by their numbers; raise `HostlistError` for a name that would be misread."""
+        """Return nodes, given their numbers, as a hostlist. Raises `HostlistError` for a name that would be misread."""
         names = [self.nodes[number] for number in sorted(numbers)]
         for name in names:
             check_listable(name)
         return fold_hostlist(names)
 
     def summary(self) -> str:
-        """Count nodes, groups per level and hops in a line."""
+        """Return one line with the number of nodes, the groups per level and the hops."""
         levels = ", ".join(f"{len(names)} at level {level}" for level, names in enumerate(self.tree.names, 1))
         hops = ", ".join(map(str, self.tree.hops))
         return f"{self.tree.size} nodes; groups: {levels or 'one'}; hops {hops}"
@@ -127,7 +127,7 @@ class NamedTree:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A switch as a description names it, at a place such as ``line 3``, with its nodes or the switches below it."""
+    """A switch with its nodes or the switches below it; ``place`` is where it is described, such as ``line 3``."""
 
     name: str
     nodes: tuple[str, ...] = ()
@@ -136,9 +136,9 @@ class Switch:
 
 
 def placed_tree(places: Mapping[str, tuple[str, ...]]) -> NamedTree:
-    """Make the tree of nodes by their places, names of groups from the top downwards, as many for each node.
+    """Return the tree of nodes, given the names of the groups above each node from the top downwards.
 
-    Raises `InvalidProblemError` for more groups above a node than `MOST_LEVELS`.
+    All nodes have equally many groups. Raises `InvalidProblemError` if they have more than `MOST_LEVELS`.
     """
     held: dict[tuple[str, ...], list[str]] = {}
     for node, place in places.items():
@@ -149,30 +149,30 @@ def placed_tree(places: Mapping[str, tuple[str, ...]]) -> NamedTree:
     for place in held:
         for depth in range(len(place)):
             below.setdefault(place[:depth], {})[place[: depth + 1]] = None
-    # A group is named by its name, or where that stands in several places by all names from the top.
+    # A group whose name occurs in several places is called by all names from the top.
     groups = [group for found in below.values() for group in found]
     counts = Counter(group[-1] for group in groups)
     names = {group: group[-1] if counts[group[-1]] == 1 else "/".join(group) for group in groups}
     leaves = [Switch(names.get(place, "/"), tuple(found)) for place, found in held.items()]
     above = [Switch(names.get(at, "/"), (), tuple(map(names.__getitem__, found))) for at, found in below.items()]
-    # The first is what stands above all; one alone below it is the top itself.
+    # The first is the root above all others. If it has only one switch below it, that one is the top.
     return tree_of_switches([*leaves, *(above[1:] if above and len(above[0].switches) == 1 else above)])
 
 
 def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
-    """Make the tree of some switches in any order, with hops 2, 4, 6, ...
+    """Return the tree of some switches in any order, with hops 2, 4, 6, ...
 
-    A node or switch that stands below two switches stays with the first; a switch without nodes below it is left out.
-    Both are remarked. Nodes are numbered from the first switch on top downwards.
+    A node or switch below two switches stays with the first of them; a switch without nodes below it is left out.
+    Remarks report both. Nodes are numbered from the first switch on top downwards.
 
-    Raises `InvalidProblemError`, whose place names the switch, if one is given twice, has both nodes and switches below
-    it, is its own ancestor, or has more than `MOST_LEVELS` below it, if one is not there, or no node is left.
+    Raises `InvalidProblemError`, whose place names the switch, if a switch is given twice, is missing, has both nodes
+    and switches below it, is its own ancestor or has more than `MOST_LEVELS` levels, or if no node is left.
     """
     known: dict[str, Switch] = {}
     for switch in switches:
         if switch.name in known:
             earlier = known[switch.name].place
-            raise InvalidProblemError(switch.place, f"switch {switch.name!r} is given twice, before at {earlier}")
+            raise InvalidProblemError(switch.place, f"switch {switch.name!r} is given twice, first at {earlier}")
         if switch.nodes and switch.switches:
             fault = f"switch {switch.name!r} has both nodes and switches below it, must have one of them"
             raise InvalidProblemError(switch.place, fault)
@@ -201,12 +201,14 @@ def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
     ]
     if len(roots) > 1:
         shown = ", ".join(roots[:4]) + (", ..." if len(roots) > 4 else "")
-        remarks.append(f"{len(roots)} switches have none above them ({shown}): trees that no job leaves")
+        remarks.append(
+            f"{len(roots)} switches have no switch above them ({shown}): separate trees, a job stays within one"
+        )
     return _numbered_tree(roots, below, nodes, heights, tuple(remarks))
 
 
 def _owned(members: Mapping[str, Sequence[str]], noun: str) -> tuple[dict[str, list[str]], dict[str, str], list[str]]:
-    # What is below each switch when everything has one place only, the switch above each, and what was below two.
+    # Return the members that each switch keeps, the switch above each member, and remarks on members of two switches.
     above: dict[str, str] = {}
     again: dict[str, str] = {}
     held = {}
@@ -221,7 +223,7 @@ def _owned(members: Mapping[str, Sequence[str]], noun: str) -> tuple[dict[str, l
 def _heights(
     known: Mapping[str, Switch], nodes: Mapping[str, Sequence[str]], below: dict[str, list[str]]
 ) -> dict[str, int]:
-    # How high each switch is, 0 without nodes; those are cut off.
+    # Return the level of each switch, 0 if it has no nodes below it; such switches are removed from ``below``.
     heights: dict[str, int] = {}
     try:
         for name in TopologicalSorter(below).static_order():
@@ -230,7 +232,7 @@ def _heights(
             heights[name] = 1 if nodes[name] else highest + 1 if highest else 0
     except CycleError as error:
         circle = " under ".join(error.args[1])
-        fault = f"switches run in a circle: {circle}; must list what is below them alone"
+        fault = f"switches form a cycle: {circle}; a switch must list only what is below it"
         raise InvalidProblemError(known[error.args[1][0]].place, fault) from None
     tallest = max(known, key=lambda name: heights[name], default="")
     if tallest and heights[tallest] > MOST_LEVELS:
@@ -254,7 +256,7 @@ def _numbered_tree(
     while paths:
         path = paths.pop()
         paths += [(*path, child) for child in reversed(below[path[-1]])]
-        # Where a path skips levels, a switch stands for several; all nodes of a leaf switch share the groups above it.
+        # If a path skips levels, a switch stands for several. All nodes of a leaf switch share the groups above it.
         if nodes[path[-1]]:
             groups = [next(name for name in path if heights[name] <= level) for level in range(1, below_top + 1)]
             column = [known.setdefault(group, len(known)) for known, group in zip(numbers, groups, strict=True)]

@@ -18,11 +18,11 @@ _UP = frozenset(
     "idle up ready running true 1 yes ok healthy normal online available mixed mix allocated alloc busy schedulable"
     " active alive free planned".split()
 ) | {""}
-"""Words, in small letters, for a node that takes jobs."""
+"""Words, in lower case, for a node that takes jobs."""
 
 
 def node_table(source: Path) -> Cluster:
-    """Return the cluster of a table of nodes; a state column says which take jobs; remarks name unknown columns."""
+    """Return the cluster of a table of nodes. State columns say which take jobs; remarks name unknown columns."""
     nodes = []
     unknown: dict[str, None] = {}
     for place, row in csv_rows(source, ("sn", *_NEEDED), "nodes"):

@@ -1,4 +1,4 @@
-"""JSON and YAML objects: which system they come from, and words for those that do not describe a cluster."""
+"""JSON and YAML objects: recognizes the system they come from, and names those that do not describe a cluster."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -10,7 +10,7 @@ from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file
 
 JOBS = "holds jobs and no nodes: give waiting jobs with --queue, and jobs that have run as a trace"
-"""Fault of a file of jobs that is given as a cluster."""
+"""Error for a file of jobs that is given as a cluster."""
 
 
 class System(Enum):
@@ -31,7 +31,7 @@ def system_of(obj: Mapping[str, Any]) -> System:
 
 
 def is_flux(obj: Mapping[str, Any]) -> bool:
-    """Whether an object is a graph (JGF), a resource set (R), or a resource status of Flux."""
+    """Return whether an object is a graph (JGF), a resource set (R), or a resource status of Flux."""
     status = (obj.get(key) for key in ("R", "all", "allocated", "down"))
     return "graph" in obj or _is_resource_set(obj) or any(_is_resource_set(one) for one in status)
 
@@ -59,7 +59,7 @@ _NODES = "give what `kubectl get nodes -o json` prints, and each job with --job 
 
 
 BESIDE_NODES = ("Node", "Pod", "Topology", "ResourceFlavor")
-"""Kinds of objects that describe nodes or what is on them."""
+"""Kinds of objects that describe nodes or their pods."""
 
 
 def _kind(obj: Mapping[str, Any]) -> str:
@@ -73,13 +73,13 @@ def _kind(obj: Mapping[str, Any]) -> str:
 
 
 def no_nodes(obj: Mapping[str, Any], source: Path) -> BadFileError:
-    """Make the error for Kubernetes objects without a node."""
+    """Return the error for Kubernetes objects without a node."""
     what = _KINDS.get(_kind(obj))
     return bad_file(source, f"is {what}; {_NODES}" if what else f"holds no node; {_NODES}")
 
 
 def object_in_words(obj: Mapping[str, Any]) -> str | None:
-    """Describe an object that holds no jobs of Slurm; None if it is unknown."""
+    """Return a description of an object that holds no jobs of Slurm; None if the object is unknown."""
     if (kind := _kind(obj)) in _KINDS:
         return f"{_KINDS[kind]}, whose jobs are given with --job NAME=NODES"
     if "resources" in obj and "tasks" in obj:

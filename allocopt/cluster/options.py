@@ -1,4 +1,4 @@
-"""Options of commands that describe a fat tree; asking for help loads no array."""
+"""Options of commands that describe a fat tree. The module imports no arrays, so that help texts are fast."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,23 +10,26 @@ from allocopt.errors import InvalidProblemError, UsageError
 if TYPE_CHECKING:
     from allocopt.cluster.topology import FatTree
 
-HopCost = Annotated[float, typer.Option(metavar="X", help="Cost of one hop, positive.")]
+HopCost = Annotated[float, typer.Option(metavar="X", help="Set the cost of one hop (> 0).")]
 
 
 @dataclass(frozen=True, slots=True)
 class FatTreeOptions:
     """A fat tree as a command line describes it."""
 
-    pods: Annotated[int, typer.Option(min=1, metavar="N", help="Pods of the fat tree.")] = 10
-    leaves_per_pod: Annotated[int, typer.Option(min=1, metavar="N", help="Leaf switches per pod.")] = 10
-    nodes_per_leaf: Annotated[int, typer.Option(min=1, metavar="N", help="Nodes per leaf switch.")] = 10
-    hops: Annotated[str, typer.Option(metavar="N,N,N", help="Within a leaf, a pod, across.")] = "2,4,6"
+    pods: Annotated[int, typer.Option(min=1, metavar="N", help="Set the number of pods.")] = 10
+    leaves_per_pod: Annotated[int, typer.Option(min=1, metavar="N", help="Set the leaf switches per pod.")] = 10
+    nodes_per_leaf: Annotated[int, typer.Option(min=1, metavar="N", help="Set the nodes per leaf switch.")] = 10
+    hops: Annotated[str, typer.Option(metavar="N,N,N", help="Set the hops in a leaf, in a pod, between pods.")] = (
+        "2,4,6"
+    )
     pairs: Annotated[
-        Literal["ordered", "unordered"], typer.Option(metavar="KIND", help="Pairs count twice, or once: unordered.")
+        Literal["ordered", "unordered"],
+        typer.Option(metavar="KIND", help="Count each pair of nodes twice (ordered) or once."),
     ] = "ordered"
 
     def tree(self) -> "FatTree":
-        """Make the cluster; raise `UsageError` if the options describe none."""
+        """Return the fat tree. Raises `UsageError` if the options are invalid."""
         from allocopt.cluster.topology import FatTree
 
         try:

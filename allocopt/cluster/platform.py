@@ -11,18 +11,18 @@ from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidProblemError
 
 PROCESSORS, NODES = "processors", "nodes"
-"""Names of the only resource of a pool, and of a cluster whose nodes are given away whole."""
+"""Names of the only resource of a pool, and of a cluster whose jobs get whole nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the hierarchy node - processor - core, or several that are alike.
+    """A part of the hierarchy node - processor - core, or several equal parts.
 
     Raises `InvalidProblemError` if the count is not positive, or a resource is negative.
 
-    Each has so many units of named resources itself, parts below not counted, such as ``{"memory_mb": 1}``; attributes
-    are what execution models read, with the unit in the name, such as ``{"clock_ghz": 3.4}``. Parts below are the
-    processors of a node, the cores of a processor.
+    ``resources`` are the units that each part has itself, without the parts below it, such as ``{"memory_mb": 1}``.
+    ``attributes`` are for execution models and have their unit in the name, such as ``{"clock_ghz": 3.4}``. ``parts``
+    are the parts below: the processors of a node, or the cores of a processor.
     """
 
     count: int = 1
@@ -40,12 +40,12 @@ class Part:
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
 
     def units(self, resource: str) -> int:
-        """Return the units of a resource in one of these parts, those of the parts below included."""
+        """Return the units of a resource in one of these parts, including those of the parts below it."""
         below = sum(part.count * part.units(resource) for part in self.parts)
         return self.resources.get(resource, 0) + below
 
     def names(self) -> Iterator[str]:
-        """Yield the resources of this part and of those below, repeated where several parts have one."""
+        """Yield the resources of this part and of those below it, repeated if several parts have the same one."""
         yield from self.resources
         for part in self.parts:
             yield from part.names()
@@ -57,9 +57,10 @@ class Platform:
 
     Raises `InvalidProblemError` if the shapes contradict each other, or a capacity is negative.
 
-    Jobs ask for ``processors`` units of the first resource. The capacity is in units of each per node, shape ``(nodes,
-    resources)``, one row for a pool; ``has_nodes`` says whether placement is tracked node by node, or only counted.
-    How the nodes are connected, and what they are made of in the order of their numbers, may be unknown.
+    Jobs ask for ``processors`` units of the first resource. ``capacity`` has the units of each resource per node, shape
+    ``(nodes, resources)``, with one row for a pool. ``has_nodes`` says whether placement is tracked node by node, or
+    units are only counted. ``topology`` and ``parts``, the parts of the nodes in the order of their numbers, may be
+    unknown.
     """
 
     resources: tuple[str, ...]
@@ -82,22 +83,22 @@ class Platform:
 
     @classmethod
     def pool(cls, processors: int, resource: str = PROCESSORS) -> "Platform":
-        """Return a machine of so many processors, or units of another name, which are only counted."""
+        """Return a machine of some processors, or units of another resource, which are only counted."""
         if processors < 1:
             raise InvalidProblemError("platform", f"has {processors} processors, must have at least 1")
         return cls((resource,), np.array([[processors]]), has_nodes=False)
 
     @classmethod
     def whole_nodes(cls, nodes: int | Topology) -> "Platform":
-        """Return a cluster of so many nodes, or one of a topology, each of which is given to one job at a time."""
+        """Return a cluster in which a job gets whole nodes, given its number of nodes or its topology."""
         size, topology = (nodes, None) if isinstance(nodes, int) else (nodes.size, nodes)
         return cls((NODES,), np.ones((size, 1), dtype=np.int64), topology=topology)
 
     @classmethod
     def of_parts(cls, parts: Sequence[Part], topology: Topology | None = None, first: str = "cores") -> "Platform":
-        """Return a cluster of nodes that jobs share, from what the nodes are made of, in the order of their numbers.
+        """Return a cluster of nodes that jobs share, given the parts of the nodes in the order of their numbers.
 
-        Jobs ask for the resource ``first``, which some node has, by their number of processors.
+        A job's number of processors is its request for the resource ``first``, which at least one node must have.
         """
         others = dict.fromkeys(name for part in parts for name in part.names() if name != first)
         names = (first, *others)

@@ -1,6 +1,6 @@
-"""Files of multicore platforms: our own as TOML or JSON, IRMaSim's in JSON, and Batsim's, which are SimGrid's, as XML.
+"""Reads files of multicore platforms: our own in TOML or JSON, IRMaSim's in JSON, and SimGrid's, as for Batsim, in XML.
 
-IRMaSim's platforms, nodes and processors stand in a file by type, some types in a library.
+IRMaSim's files define platforms, nodes and processors by type; some types are in a library of their own.
 """
 
 import re
@@ -28,17 +28,17 @@ from allocopt.files.faults import bad_file, memory_faults_named, problem_faults_
 from allocopt.files.models import FileModel, Text, check_header, validated
 from allocopt.files.reading import parse_json, read_text, read_toml, without_compression
 
-_MOST = 1_000_000  # cores of a processor, and nodes of a kind, beyond which a file is refused
-_MOST_SOCKETS = 1_024  # processors of one type in a node of IRMaSim, beyond which a file is refused
+_MOST = 1_000_000  # largest number of cores of a processor, and of nodes of a kind
+_MOST_SOCKETS = 1_024  # largest number of processors of one type in a node of IRMaSim
 _UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _SPEED = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([kMGTP]?)f?(?:lops)?")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _POWER = ("wattage_per_state", "watt_per_state")
-_MASTER = "master_host"  # the host on which Batsim's scheduler runs; no job does
-_IRMASIM = "modelV1"  # the only platform model of IRMaSim that is the paper's
+_MASTER = "master_host"  # the host of Batsim's scheduler, on which no job runs
+_IRMASIM = "modelV1"  # the platform model of IRMaSim that is described in the paper
 _LIBRARY = {"node": "node_types.json", "processor": "processor_types.json"}
 _MB_PER_GB = 1000.0
-_LEAST_MB_S = 1000.0  # bandwidths of IRMaSim below this are in GB/s, as its library says; it holds some in MB/s
+_LEAST_MB_S = 1000.0  # IRMaSim's library has bandwidths in GB/s, but some in MB/s; smaller numbers are in GB/s
 _Count = Annotated[int, Field(ge=1, le=_MOST)]
 _Positive = Annotated[float, Field(gt=0)]
 _Watts = Annotated[float, Field(ge=0)]
@@ -48,7 +48,7 @@ class _ContentionModel(FileModel):
     """Constants of the memory slowdown of a processor, rates in MB/s (IRMaSim, Eq. 2 and 3)."""
 
     b: Annotated[float, Field(lt=0, description="Speed factor lost per MB/s.")]
-    c: Annotated[_Positive, Field(description="Rate of all tasks beyond which they slow each other down.")]
+    c: Annotated[_Positive, Field(description="Total rate of all tasks above which they slow each other down.")]
     da: float
     db: Annotated[float, Field(ge=0)]
     dc: _Positive
@@ -59,7 +59,9 @@ class _PowerModel(FileModel):
     """Power of a processor (IRMaSim, Eq. 5)."""
 
     core_w: Annotated[_Watts, Field(description="Watts of an active core (pa).")]
-    processor_w: Annotated[_Watts, Field(description="Watts of what its cores share, while one is active (pb).")]
+    processor_w: Annotated[
+        _Watts, Field(description="Watts of the parts that its cores share, while a core is active (pb).")
+    ]
     idle_w: Annotated[_Watts, Field(description="Watts while no core is active.")] = 0.0
     stalled: Annotated[
         float, Field(ge=0, le=1, description="Share of core_w that a core draws while it waits for memory.")
@@ -73,7 +75,7 @@ class _ProcessorModel(FileModel):
     clock_ghz: _Positive
     operations_per_cycle: _Positive = 1.0
     bandwidth_mb_s: Annotated[
-        _Positive | None, Field(description="Bandwidth of the memory channels; contention.c if left out.")
+        _Positive | None, Field(description="Bandwidth of the memory channels; contention.c by default.")
     ] = None
     contention: _ContentionModel | None = None
     power: _PowerModel | None = None
@@ -82,8 +84,10 @@ class _ProcessorModel(FileModel):
 class _NodeTypeModel(FileModel):
     """A type of node."""
 
-    processors: Annotated[list[Text], Field(min_length=1, description="Types of its processors; one may come twice.")]
-    memory_mb: Annotated[_Positive | None, Field(description="Memory; if left out, it limits no job.")] = None
+    processors: Annotated[
+        list[Text], Field(min_length=1, description="Types of its processors; a type may occur twice.")
+    ]
+    memory_mb: Annotated[_Positive | None, Field(description="Memory; by default it limits no job.")] = None
 
 
 class _NodesModel(FileModel):
@@ -91,7 +95,7 @@ class _NodesModel(FileModel):
 
     type: Text
     count: _Count = 1
-    names: Annotated[list[Text] | None, Field(description="One for each; TYPE-1, TYPE-2, ... if left out.")] = None
+    names: Annotated[list[Text] | None, Field(description="One for each node; TYPE-1, TYPE-2, ... by default.")] = None
 
 
 class _ClusterModel(FileModel):
@@ -116,15 +120,15 @@ class PlatformFile(FileModel):
 def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
     """Read a multicore platform from ``.toml``, ``.json`` or ``.xml``, plain or compressed (``.gz``).
 
-    A JSON file is our own if it names its format, otherwise IRMaSim's; one of several platforms is named
-    ``FILE#PLATFORM``. The folder ``types`` has IRMaSim's ``node_types.json`` and ``processor_types.json``, for types
-    that its files leave out. Raises `BadFileError` if the file cannot be read or anything in it is wrong.
+    A JSON file is our own if it names its format, otherwise IRMaSim's. ``FILE#PLATFORM`` chooses one of several
+    platforms. The folder ``types`` has IRMaSim's ``node_types.json`` and ``processor_types.json``, for types that its
+    files leave out. Raises `BadFileError` if the file cannot be read or is invalid.
     """
     file, _, chosen = str(path).partition("#")
     source = Path(file)
     suffix = Path(without_compression(source.name)).suffix
     if chosen and suffix != ".json":
-        raise bad_file(source, f"holds one platform, {shown(chosen)} cannot be chosen")
+        raise bad_file(source, f"holds only one platform, so {shown(chosen)} cannot be chosen")
     if suffix == ".xml":
         return _read_simgrid(source)
     obj = read_toml(source) if suffix == ".toml" else parse_json(read_text(source), source)
@@ -132,13 +136,13 @@ def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
         return _irmasim_machine(obj, source, None if types is None else Path(types), chosen)
     machine = _machine_of(obj, source)
     if chosen not in ("", machine.name):
-        raise bad_file(source, f"holds platform {shown(machine.name)}, {shown(chosen)} cannot be chosen")
+        raise bad_file(source, f"holds only platform {shown(machine.name)}, so {shown(chosen)} cannot be chosen")
     return machine
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    # Nodes of one type, with names of their own or numbered ones.
+    # Nodes of one type, with names of their own or with numbers.
     type: str
     processors: tuple[Processor, ...]
     memory_mb: float | None
@@ -152,7 +156,7 @@ class _Group:
 
 
 def _check_size(nodes: int, processors: int) -> None:
-    # Counted before any node is written out: a few bytes may ask for more than a memory holds.
+    # Count before any node is made, because a few bytes may ask for more nodes than fit into memory.
     for name, count, most in (("nodes", nodes, _MOST), ("processors", processors, MOST_CORES)):
         if count > most:
             raise InvalidProblemError("platform", f"has {count} {name}, must be at most {most}")
@@ -185,7 +189,7 @@ def _machine_of(obj: object, where: Path) -> Machine:
             raise bad_file(where, place, "nodes", fault)
         for name in kind.processors:
             if name not in processors:
-                fault = f"has processor {shown(name)}, there is none; there are {', '.join(processors)}"
+                fault = f"has the unknown processor {shown(name)}, must be one of {', '.join(processors)}"
                 raise bad_file(where, place, f"nodes.{nodes.type}", fault)
         if nodes.names is not None and len(nodes.names) != nodes.count:
             fault = f"has {len(nodes.names)} names for {nodes.count} nodes"
@@ -201,7 +205,7 @@ def _machine_of(obj: object, where: Path) -> Machine:
         return Machine(model.name, tuple(_clusters_of(named)))
 
 
-# Keys that are not known are ignored, as IRMaSim does.
+# Unknown keys are ignored, as IRMaSim does.
 class _IrmasimModel(FileModel, extra="ignore"):
     pass
 
@@ -267,14 +271,14 @@ def _irmasim_machine(obj: Mapping[str, Any], where: Path, types: Path | None, ch
         raise bad_file(where, "platform", f"has no {shown(name)}; it holds {known}")
     platform = validated(_IrmasimPlatform, platforms[name], f"{where}: platform.{name}")
     if platform.model_name != _IRMASIM:
-        fault = f"is {shown(platform.model_name)}, whose equations are others; must be {_IRMASIM!r}"
+        fault = f"is {shown(platform.model_name)}, which has other equations; must be {_IRMASIM!r}"
         raise bad_file(where, f"platform.{name}.model_name", fault)
     library = _Library(obj, where, types)
     with problem_faults_named(where):
         clusters = _clusters_of((one.id, list(map(library.group, one.nodes))) for one in platform.clusters)
         names = [node.name for cluster in clusters for node in cluster.nodes]
         if len(set(names)) < len(names):
-            # Types stand in for names where a file gives none, so that clusters may repeat them.
+            # Nodes without names are called by their types, which may occur in several clusters.
             for place, one in enumerate(clusters):
                 told_apart = (
                     replace(node, name=f"{one.name}.{node.name}-{at}") for at, node in enumerate(one.nodes, 1)
@@ -296,7 +300,7 @@ class _Library:
         if name in own:
             return validated(model, own[name], f"{self.where}: {noun}.{name}")
         if self.types is None:
-            fault = f"type {shown(name)} is not in the file; types = FOLDER names the folder of {_LIBRARY[noun]}"
+            fault = f"type {shown(name)} is not in the file; set types = FOLDER to the folder of {_LIBRARY[noun]}"
             raise bad_file(self.where, noun, fault)
         file = self.types / _LIBRARY[noun]
         known = parse_json(read_text(file), file)
@@ -317,10 +321,10 @@ class _Library:
         model = self.find("processor", name, _IrmasimProcessor)
         place = f"processor.{name}"
         if model.profile_version != 1:
-            fault = f"is {model.profile_version}, whose equations are others; must be 1"
+            fault = f"is {model.profile_version}, which has other equations; must be 1"
             raise bad_file(self.where, f"{place}.profile_version", fault)
         bandwidth = model.mem_bw
-        # The library states bandwidths in GB/s, but some of its processors in MB/s: no channel has 1000 GB/s.
+        # The library has bandwidths in GB/s, but some in MB/s. No memory channel has 1000 GB/s.
         if bandwidth is not None and bandwidth < _LEAST_MB_S:
             bandwidth *= _MB_PER_GB
         found = {field.name: getattr(model, field.name) for field in fields(ContentionConstants)}
@@ -328,7 +332,7 @@ class _Library:
         missing = [key for key in found if key not in constants]
         if constants and missing:
             raise bad_file(self.where, place, f"has {', '.join(constants)}, but no {', '.join(missing)}")
-        # Files name the two powers pa and pb, or dynamic and static power.
+        # The two powers are called pa and pb, or dynamic and static power.
         core = model.dynamic_power if model.pa is None else model.pa
         shared = model.static_power if model.pb is None else model.pb
         with problem_faults_named(self.where, place):
@@ -340,11 +344,11 @@ class _Library:
 
 
 def _read_simgrid(path: Path) -> Machine:
-    # A host becomes a node of one processor, whose speed in billions of operations per second stands for its clock. Its
-    # power is that of its first state: idle, the processor's own, and all of it with all cores active; or, of two
-    # values, idle and all. Nothing is known of contention. Links are left out.
+    # A host becomes a node with one processor, whose clock is the speed in billions of operations per second. Its power
+    # is that of its first state, which has three values: idle, the processor's own, and the total with all cores
+    # active. A state of two values has only the first and the last. There is no contention, and links are left out.
     text = read_text(path)
-    # Entities that name each other grow a few bytes without bound, and external ones open files.
+    # Nested entities can expand a few bytes without bound, and external ones open files.
     if "<!ENTITY" in text:
         raise bad_file(path, "declares entities, which are not read")
     try:
@@ -352,7 +356,7 @@ def _read_simgrid(path: Path) -> Machine:
     except ElementTree.ParseError as error:
         raise bad_file(path, f"is not XML: {error}") from None
     if root.tag != "platform":
-        raise bad_file(path, f"is XML of {shown(root.tag)}, must be of 'platform'")
+        raise bad_file(path, f"is XML with the root {shown(root.tag)}, must be 'platform'")
     with problem_faults_named(path):
         clusters = tuple(_clusters(root, path))
         if not clusters:
@@ -378,7 +382,7 @@ def _clusters(root: ElementTree.Element, path: Path) -> Iterator[Cluster]:
             first = int(found[1]) if found else 0
             last = int(found[2] or first) if found else -1
             if last < first:
-                fault = f"radical has {shown(part)}, must be as in 0-15,17"
+                fault = f"radical has {shown(part)}, must be numbers or ranges such as 0-15,17"
                 raise bad_file(path, f"cluster {shown(element.get('id', 'cluster'))}", fault)
             numbers[-1].append(range(first, last + 1))
     count = sum(len(part) for parts in numbers for part in parts)
@@ -392,16 +396,16 @@ def _clusters(root: ElementTree.Element, path: Path) -> Iterator[Cluster]:
 def _host(path: Path, element: ElementTree.Element, name: str) -> Node:
     place = f"{element.tag} {shown(name)}"
     if not name:
-        raise bad_file(path, place, "has no id, must have one")
+        raise bad_file(path, place, "has no id")
     cores = element.get("core", "1")
     if not (cores.isascii() and cores.isdigit() and len(cores) < 10 and 0 < int(cores) <= _MOST):
         raise bad_file(path, place, f"core is {shown(cores)}, must be a positive number")
-    # Of several states the first one counts.
+    # The first one of several states is used.
     text = element.get("speed", element.get("power", "")).split(",")[0].strip()
     found = _SPEED.fullmatch(text)
     speed = _float(found[1]) * _UNITS[found[2]] if found else 0.0
     if not 0 < speed < 1e30:
-        raise bad_file(path, place, f"speed is {shown(text)}, must be as in 1.5Gf")
+        raise bad_file(path, place, f"speed is {shown(text)}, must be a speed such as 1.5Gf")
     values = {prop.get("id"): prop.get("value", "") for prop in element.findall("prop")}
     wattage = next((values[name] for name in _POWER if name in values), None)
     power = None
@@ -410,7 +414,7 @@ def _host(path: Path, element: ElementTree.Element, name: str) -> Node:
         if len(watts) not in (2, 3) or not all(0 <= watt < 1e12 for watt in watts) or watts[-1] < watts[-2]:
             fault = f"{_POWER[0]} is {shown(wattage)}, must be IDLE:ALL or IDLE:PROCESSOR:ALL, rising, in watts"
             raise bad_file(path, place, fault)
-        # With two values the processor's own power is that of idleness.
+        # With two values the processor's own power is the idle power.
         power = PowerConstants((watts[-1] - watts[-2]) / int(cores), watts[-2], watts[0])
     return Node(name, (Processor(name, int(cores), speed / 1e9, power=power),))
 

@@ -15,12 +15,12 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import parse_json, read_text, read_yaml, without_compression
 
 NO_JOBS = "No jobs in the system"
-"""What ``scontrol show job`` prints if there are none."""
+"""Output of ``scontrol show job`` if there are none."""
 _RIGHT = "a queue is what `scontrol show job` or `squeue` prints, also with --json"
 
 
 def read_queue(path: Path) -> Queue:
-    """Read the waiting jobs of a file; raise `BadFileError`, which names the place, if it is not a file of jobs."""
+    """Read the waiting jobs of a file. Raises `BadFileError`, which names the place, if it is not a file of jobs."""
     if without_compression(path.name).endswith((".yaml", ".yml")):
         return _answered(read_yaml(path), path)
     text = read_text(path)
@@ -44,7 +44,7 @@ def read_queue(path: Path) -> Queue:
 
 
 def _check_is_queue(text: str, path: Path) -> None:
-    """Raise `BadFileError` for a description of a cluster, and for what other programs print."""
+    """Raise `BadFileError` for a description of a cluster, and for output of other programs."""
     if (told := foreign_text(text)) is not None:
         raise bad_file(path, f"{told}; {_RIGHT}")
     if is_sinfo(text) or re.match(r"\s*(NodeName|PartitionName|ReservationName|SwitchName)=", text):
@@ -52,7 +52,7 @@ def _check_is_queue(text: str, path: Path) -> None:
 
 
 def add_listed(listed: ListedJobs, text: str, where: str, refusal: type[AllocoptError]) -> None:
-    """Add the jobs of a line to others; raise ``refusal``, which names the place, if the line is wrong."""
+    """Add the jobs of a line to ``listed``. Raises ``refusal``, which names the place, if the line is invalid."""
     try:
         listed.add(text)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Clusters and topologies in any format, recognized by the ending of the file or its contents."""
+"""Reads clusters and topologies in any format, recognized by the ending of the file or by its contents."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from allocopt.files.writing import write_text
 
 ALONE = "no node resources given; each job gets its nodes exclusively"
 NO_RESERVATIONS = "No reservations in the system"
-"""What ``scontrol show reservation`` prints if there are none."""
+"""Output of ``scontrol show reservation`` if there are none."""
 _READ = "a cluster is what Slurm, Kubernetes or Flux prints of it, or a table of nodes in .csv"
 _NODES = re.compile(
     r"^\s*(NodeName|PartitionName|ReservationName|NodeSet|Name|AutoDetect|SelectType\w*|DownNodes)\s*=",
@@ -36,9 +36,9 @@ def read_topology(
 ) -> NamedTree:
     """Read how the nodes of a cluster are connected.
 
-    The file is Slurm's ``topology.conf``, what ``scontrol show topology`` prints, or ``topology.yaml``, of which
+    The file is Slurm's ``topology.conf``, output of ``scontrol show topology``, or ``topology.yaml``, where
     ``FILE#NAME`` chooses a topology; nodes of Kubernetes as ``kubectl get nodes -o json`` or ``-o yaml`` prints them;
-    Flux's resource graphs; ``.graphml``; what ``ibnetdiscover`` prints. ``.gz`` is decompressed.
+    Flux's resource graphs; ``.graphml``; or output of ``ibnetdiscover``. ``.gz`` is decompressed.
 
     Parameters
     ----------
@@ -47,12 +47,12 @@ def read_topology(
     labels
         Keys of Kubernetes labels that name the levels, from the top downwards; empty for the known labels.
     include_unavailable
-        Reasons, as in the remark on unavailable nodes, for which nodes are kept nevertheless; ``all`` keeps all nodes.
+        Reasons, as in the remark on unavailable nodes, despite which nodes are kept; ``all`` keeps all nodes.
 
     Raises
     ------
     BadFileError
-        If the file cannot be read or is not a topology; it names the place.
+        If the file cannot be read or is not a topology; the error names the place.
     UsageError
         If labels are given for a format without labels, or a label is given twice.
     """
@@ -80,8 +80,8 @@ def read_cluster(
 ) -> Cluster:
     """Read a cluster that one or several files describe together.
 
-    Beside the formats of `read_topology`: Slurm's ``slurm.conf`` and ``gres.conf``; what ``scontrol show node``,
-    ``partition`` and ``reservation``, and ``sinfo``, print, also as JSON; pods of Kubernetes; Flux's R and resource
+    In addition to the formats of `read_topology`: Slurm's ``slurm.conf`` and ``gres.conf``; output of ``scontrol show``
+    for nodes, partitions and reservations, and of ``sinfo``, also as JSON; pods of Kubernetes; Flux's R and resource
     status; and lists of nodes of Alibaba's openb traces (``.csv``). At most one file may say how the nodes are
     connected; nodes that are missing in it, or in the other files, are left out.
 
@@ -95,7 +95,7 @@ def read_cluster(
     Raises
     ------
     BadFileError
-        If a file cannot be read; it names the place.
+        If a file cannot be read; the error names the place.
     UsageError
         If two files describe the topology or the nodes, or none describes the nodes.
     """
@@ -124,12 +124,13 @@ class _Parts:
 
     def add(self, path: Path | str) -> None:
         """Read a file and add its contents."""
-        # A pipe can be read only once. A format imports only what it needs: networkx and pydantic load slowly.
+        # A file is read only once, because it may be a pipe. Each format imports only what it needs, because networkx
+        # and pydantic load slowly.
         source, name = topology_file(path)
         suffix = Path(without_compression(source.name)).suffix.lower()
         with problem_faults_named(source):
             if self.labels and suffix not in (".json", ".yaml", ".yml"):
-                raise UsageError(f"labels are for nodes of Kubernetes, and {source.name} holds none")
+                raise UsageError(f"labels apply only to nodes of Kubernetes, and {source.name} holds none")
             if suffix == ".json" or suffix in (".yaml", ".yml"):
                 self._add_object(read_object(source), source, name, is_json=suffix == ".json")
             elif is_archive(source):
@@ -149,10 +150,10 @@ class _Parts:
             else:
                 self._add_text(read_text(source), source)
             if self.labels and not self.kubernetes:
-                raise UsageError(f"labels are for nodes of Kubernetes, and {source.name} holds none")
+                raise UsageError(f"labels apply only to nodes of Kubernetes, and {source.name} holds none")
 
     def _add_tree(self, source: Path, make: _MakeTree) -> None:
-        # The topologies that nodes and partitions name are known only after all files are read.
+        # The tree is made later: which topologies nodes and partitions name is known only after all files are read.
         def made(site: Affiliations | None) -> NamedTree | None:
             with problem_faults_named(source):
                 return make(site)
@@ -230,7 +231,7 @@ class _Parts:
 
             clusters.append(flux_cluster(self.flux))
         if len(self.trees) > 1 or len(clusters) > 1:
-            raise UsageError(f"{shown_paths}: two files describe the same thing, must be one cluster and one topology")
+            raise UsageError(f"{shown_paths}: several files describe the nodes, or the topology; give one of each")
         if not self.trees and not clusters:
             raise UsageError("no file describes the cluster")
         if not clusters:
@@ -253,13 +254,13 @@ class _Parts:
 
 
 def read_object(source: Path) -> object:
-    """Return what a JSON file holds, or a YAML file; several Kubernetes objects in YAML become a list."""
+    """Return the object of a JSON or YAML file; several Kubernetes objects in YAML become a list."""
     is_json = Path(without_compression(source.name)).suffix.lower() == ".json"
     return parse_json(read_text(source), source) if is_json else _yaml_object(source)
 
 
 def _yaml_object(source: Path) -> object:
-    """Return the object of a YAML file; several Kubernetes objects become a list, as of ``kubectl get``."""
+    """Return the object of a YAML file; several Kubernetes objects become a list, as ``kubectl get`` prints it."""
     documents = read_yaml_documents(source)
     if len(documents) < 2:
         return documents[0] if documents else None
@@ -269,9 +270,9 @@ def _yaml_object(source: Path) -> object:
 
 
 def topology_file(path: Path | str) -> tuple[Path, str | None]:
-    """Return the file, and the name of the topology in ``FILE#NAME``, None without one.
+    """Return the file and the topology of ``FILE#NAME``; the topology is None if none is named.
 
-    Only YAML files hold several topologies; in other names, and in names of existing files, ``#`` is a plain character.
+    Only YAML files hold several topologies. In other names, and in names of existing files, ``#`` is a plain character.
     """
     file, hash_sign, name = str(path).rpartition("#")
     is_chosen = hash_sign and without_compression(file.lower()).endswith((".yaml", ".yml")) and not os.path.exists(path)
@@ -279,9 +280,9 @@ def topology_file(path: Path | str) -> tuple[Path, str | None]:
 
 
 def write_topology(path: Path, cluster: NamedTree) -> None:
-    """Write a cluster: ``.graphml``, or ``.conf`` as Slurm's ``topology.conf``.
+    """Write the topology of a cluster as ``.graphml``, or as Slurm's ``topology.conf`` (``.conf``).
 
-    Raises `BadFileError` if the file cannot be written, `UsageError` if its ending is another one.
+    Raises `BadFileError` if the file cannot be written, `UsageError` if it has another ending.
     """
     match _suffix(path).lower():
         case ".conf":

@@ -1,4 +1,4 @@
-"""What a job asks of a cluster: tasks with resources each, on nodes of a partition, under a constraint."""
+"""Requests of jobs: tasks with resources each, on nodes of a partition, under a constraint."""
 
 import hashlib
 import math
@@ -28,11 +28,11 @@ from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import shown
 
 _TOKEN = re.compile(r"\s*([&,|()\[\]]|!?[^\s&,|()\[\]!*]+(?:\*\d+)?)")
-# A constraint with more alternatives (each a set of features), words and signs, or brackets in brackets is refused.
+# Limits of a constraint: alternatives (each a set of features), words and signs, nested brackets.
 _MOST_ALTERNATIVES, _MOST_TOKENS, _MOST_NESTED = 1000, 2000, 50
 COUNTED_NODES = "a constraint that counts nodes"
-"""Name of a demand that is not modelled, such as ``rack1*2``."""
-_MOST = 2**41  # amounts of any resource: nodes have less than 2^40
+"""Name of the demand of a constraint such as ``rack1*2``, which is not modelled."""
+_MOST = 2**41  # largest amount of a resource; every node has less than 2^40
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Constraint:
 
     As in Slurm, ``|`` binds as tightly as ``&``, both apply from left to right, and parentheses group. A list in
     brackets, ``[rack1|rack2]``, means that all nodes of the job have the same feature of the list (sbatch(1), matching
-    OR). Each group is an alternative that all nodes share. It is a set of feature sets: every node must have all
-    features of at least one set.
+    OR). ``groups`` are alternatives, and all nodes must meet the same one. A group is a set of feature sets: a node
+    meets it if it has all features of at least one set.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Constraint:
 
     @classmethod
     def parse(cls, text: str) -> "Constraint":
-        """Parse an expression; raise `UnservedError` if it is invalid or counts nodes (``a*2``)."""
+        """Parse an expression. Raises `UnservedError` if it is invalid or counts nodes (``a*2``)."""
         stripped = text.strip().strip("\"'")
         tokens = _TOKEN.findall(stripped)
         reason = f"constraint {brief(text)} is not understood"
@@ -75,7 +75,7 @@ class Constraint:
         return frozenset(feature for group in self.groups for needed in group for feature in needed)
 
     def holds(self, features: Collection[str]) -> tuple[bool, ...]:
-        """Whether a node with the given features meets each alternative that all nodes must share."""
+        """Return for each group whether a node with the given features meets it."""
         return tuple(any(needed <= set(features) for needed in group) for group in self.groups)
 
 
@@ -89,7 +89,7 @@ def _parsed(tokens: list[str], depth: int) -> tuple[list[frozenset[frozenset[str
         elif len(groups) == len(other) == 1:
             groups = [groups[0] | other[0]]
         else:
-            raise ValueError("has a list in brackets beside |; such a list may stand beside &, or on its own")
+            raise ValueError("combines a list in brackets with |; only & is allowed beside such a list")
         if sum(map(len, groups)) > _MOST_ALTERNATIVES:
             raise ValueError(f"has more than {_MOST_ALTERNATIVES} alternatives")
     return groups, tokens
@@ -97,7 +97,7 @@ def _parsed(tokens: list[str], depth: int) -> tuple[list[frozenset[frozenset[str
 
 def _operand(tokens: list[str], depth: int) -> tuple[list[frozenset[frozenset[str]]], list[str]]:
     if not tokens:
-        raise ValueError("ends where a feature must be")
+        raise ValueError("ends where a feature is expected")
     first, *tokens = tokens
     if first in "([":
         if depth == _MOST_NESTED:
@@ -106,26 +106,26 @@ def _operand(tokens: list[str], depth: int) -> tuple[list[frozenset[frozenset[st
         if tokens[:1] != [{"(": ")", "[": "]"}[first]]:
             raise ValueError(f"has a {first} that is not closed")
         if first == "[":
-            # Each entry of the list is an alternative that all nodes share.
+            # Each entry of the list is a group of its own: all nodes must meet the same one.
             groups = [frozenset({one}) for group in groups for one in sorted(group, key=sorted)]
         return groups, tokens[1:]
     if first in "&,|)]" or first.startswith("!"):
-        raise ValueError(f"has {shown(first)} where a feature must be")
+        raise ValueError(f"has {shown(first)} where a feature is expected")
     return [frozenset({frozenset({first})})], tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a job asks for; the words are those of ``sbatch``. Raises `InvalidProblemError` if a number is out of range.
+    """The request of a job, in the terms of ``sbatch``. Raises `InvalidProblemError` if a number is out of range.
 
     Without ``tasks`` a job has one task per node, and without ``most_nodes`` any number of nodes from ``least_nodes``
     on. A task has ``cores_per_task`` cores, a node at most ``tasks_per_node`` tasks. Memory in MiB is given per node (0
-    means all memory of the node, ``--mem=0``) or per core of a task; else the partition's default applies. GPUs are
-    given by type, empty for any type, and may be fractions if they are shared. Without a partition the default one
-    applies; of several, separated by commas, one that can serve the job; a name that ends in ``*`` may be cut. The
-    constraint is an expression of features, see `Constraint`. ``excluded`` and ``required`` are hostlists: the job has
-    none of the excluded nodes, and only required ones. An exclusive job shares its nodes with no other job.
-    ``unmodelled`` names what else the job asks for, such as ``gres/shard``; no cluster serves a job with such demands.
+    means all memory of the node, ``--mem=0``) or per core of a task; otherwise the partition's default applies. GPUs
+    are given by type, empty for any type, and may be fractions if they are shared. Without a partition the default one
+    applies. Several partitions, separated by commas, are alternatives; a name that ends in ``*`` may be cut short. The
+    constraint is an expression of features, see `Constraint`. ``excluded`` and ``required`` are hostlists: the job gets
+    no excluded nodes, and only required ones. An exclusive job shares its nodes with no other job. ``unmodelled`` names
+    further demands, such as ``gres/shard``; no cluster serves a job that has any.
     """
 
     tasks: int | None = None
@@ -169,9 +169,9 @@ class Request:
         return cls(None, nodes, nodes, cores_per_task=0, is_exclusive=True)
 
     def on(self, cluster: Cluster) -> "ClusterRequest":
-        """Return the request in terms of a cluster; raise `UnservedError` if the cluster can never serve it.
+        """Return the request in terms of a cluster. Raises `UnservedError` if the cluster can never serve it.
 
-        With several partitions, the nodes of each are a set of the job; see `_in_one_of`.
+        If there are several partitions, each gives a set of nodes; see `_in_one_of`.
         """
         if self.unmodelled:
             raise UnservedError("request", unmodelled(self.unmodelled))
@@ -214,7 +214,7 @@ class Request:
         return made
 
     def _in_one_of(self, partitions: Sequence[str], cluster: Cluster) -> "ClusterRequest":
-        """Return the request in the first partition that can serve it, and others where it needs exactly as much."""
+        """Return the request in the first partition that can serve it, and in others in which it has equal needs."""
         made: list[ClusterRequest] = []
         errors: list[UnservedError] = []
         for name in partitions:
@@ -274,7 +274,7 @@ class Request:
         for column in reversed(range(len(cluster.resources))):
             if need[column] > cluster.capacity[:, column].max(initial=0):
                 return over_every_node(cluster.resources[column])
-        # Report the first of ever narrower sets of nodes that has no room for the job.
+        # The sets of nodes get smaller: report the first one that has no room for the job.
         everywhere, anyhow = np.ones((1, cluster.size), dtype=np.bool_), (0,) * len(made.most_groups)
         listed = replace(self, excluded="", required="")
         sets = [(everywhere, OVERSIZED)]
@@ -304,7 +304,7 @@ class Request:
         return masks
 
     def _meeting(self, cluster: Cluster, partition: Partition | None) -> BoolArray:
-        """Return which nodes meet each alternative of the constraint that all nodes of the job must share."""
+        """Return which nodes meet each group of the constraint, shape ``(groups, nodes)``."""
         constraint = Constraint.parse(self.constraint or "")
         met = np.array([constraint.holds(node.features) for node in cluster.nodes], dtype=np.bool_).T
         places = [("", np.ones(cluster.size, dtype=np.bool_))]
@@ -325,7 +325,7 @@ def _cpus_per_core(cluster: Cluster, masks: BoolArray) -> float:
 
 
 def _partition(name: str | None, cluster: Cluster) -> Partition | None:
-    """Return the partition of a name; raise `UnservedError` if it does not exist or starts no jobs."""
+    """Return a partition by name. Raises `UnservedError` if it does not exist or starts no jobs."""
     names = [*(one.name for one in cluster.partitions), *cluster.closed]
     if name is not None and name.endswith("*"):
         begun = [one for one in names if one.startswith(name[:-1])]
@@ -360,23 +360,23 @@ def _check_limits(partition: Partition, least: int, most: int) -> None:
 
 
 def _amount(value: float) -> int:
-    """Return an amount as a whole number, cut to one that no node has and that fits 64 bits."""
+    """Return an amount as a whole number, reduced if necessary to one that fits 64 bits and that no node has."""
     return round(min(value, _MOST))
 
 
 class ClusterRequest(NamedTuple):
-    """What a job asks for in terms of a cluster; amounts are counted as in `Cluster.capacity`."""
+    """The request of a job in terms of a cluster; amounts are counted as in `Cluster.capacity`."""
 
     tasks: int
     least_nodes: int
     most_nodes: int
-    most_tasks: int  # on a node
+    most_tasks: int  # largest number of tasks on a node
     is_exclusive: bool
     per_task: IntArray
     per_node: IntArray
     masks: BoolArray  # sets of nodes, shape ``(k, nodes)``; all nodes of the job are from one set
     most_groups: tuple[int, ...]  # see `NamedTree.most_groups`
-    partition: int  # number of its partition
+    partition: int  # index of its partition
     # Segment size by level below the top, from the leaves: the job's nodes in a group are a multiple of it.
     # 0 means any number. Each size divides those of the levels above. Empty without segments.
     segments: tuple[int, ...] = ()
@@ -392,7 +392,7 @@ class ClusterRequest(NamedTuple):
         return max(self.segments, default=0) or 1
 
     def needs_as_much_as(self, other: "ClusterRequest") -> bool:
-        """Whether another request differs only in its sets of nodes and its partition."""
+        """Return whether another request differs only in its sets of nodes and its partition."""
         same_amounts = np.array_equal(self.per_task, other.per_task) and np.array_equal(self.per_node, other.per_node)
         mine = self._replace(
             masks=other.masks, partition=other.partition, per_task=other.per_task, per_node=other.per_node
@@ -408,14 +408,15 @@ class ClusterRequest(NamedTuple):
         return found
 
     def use(self, tasks: IntArray) -> IntArray:
-        """Return what so many tasks on a node each take of it, shape ``(n, resources)``."""
+        """Return the amounts that given numbers of tasks on a node take of it, shape ``(n, resources)``."""
         taken: IntArray = self.per_node + tasks[:, None] * self.per_task
         return taken
 
     def spread(self, free: IntArray, nodes: IntArray) -> IntArray:
-        """Return the tasks on each of some nodes, ``(k,)``, given free amounts: one node is filled after the other.
+        """Return the number of tasks on each of some nodes, shape ``(k,)``, which are filled one after the other.
 
-        Each that follows gets one task at least. Together they are fewer than the job's where there is no room for all.
+        The nodes that follow keep at least one task each. The sum is below the job's tasks if there is too little room.
+        ``free`` has the free amounts of all nodes.
         """
         room, left = self.room(free), self.tasks
         tasks = np.zeros(len(nodes), dtype=np.int64)
@@ -440,7 +441,7 @@ class ClusterRequest(NamedTuple):
             for held in members:
                 inside = np.zeros_like(room)
                 inside[held] = np.where(mask, room, 0)[held]
-                # As in a simulation: if not all groups may be spanned, those with most room are taken.
+                # As in a simulation: if the job may not span all groups, it gets those with most room.
                 for below in range(len(groups) if level < 0 else level)[::-1]:
                     if self.most_groups[below] > 0:
                         sums = np.bincount(groups[below], inside)
@@ -455,7 +456,7 @@ class ClusterRequest(NamedTuple):
 def mask_table(requests: Sequence[ClusterRequest]) -> tuple[BoolArray, IntArray]:
     """Return the sets of nodes of some requests as rows of one table, and the first row of each request.
 
-    Requests with equal sets share their rows: on a large cluster a row for each of thousands would fill the memory.
+    Requests with equal sets share rows, because thousands of rows for a large cluster would fill the memory.
     """
     found: dict[bytes, int] = {}
     first_of: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Clusters of Slurm: ``slurm.conf`` with ``gres.conf``, and what ``scontrol show`` and ``sinfo`` print of them.
+"""Clusters of Slurm from ``slurm.conf`` with ``gres.conf``, and from output of ``scontrol show`` and ``sinfo``.
 
 Manual pages: slurm.conf(5), gres.conf(5), scontrol(1). `allocopt.cluster.slurm_keys` lists the keys that are applied,
 those that are reported because they are not modelled, and those that do not affect which jobs fit where.
@@ -41,7 +41,7 @@ _NOT_MODELLED = {
 
 
 def conf_lines(path: Path, text: str, expander: HostlistExpander) -> Iterator[ConfLine]:
-    """Yield the lines of ``slurm.conf``, ``gres.conf``, or what ``scontrol show`` or ``sinfo`` prints."""
+    """Yield the lines of ``slurm.conf``, of ``gres.conf``, or of output of ``scontrol show`` or ``sinfo``."""
     if is_printed(text):
         yield from printed_records(path, text, expander)
         return
@@ -54,7 +54,7 @@ def conf_lines(path: Path, text: str, expander: HostlistExpander) -> Iterator[Co
 
 
 def affiliations(lines: Sequence[ConfLine], cluster: Cluster) -> Affiliations:
-    """Return which topologies the nodes and partitions of a cluster name (slurm.conf(5), Topology)."""
+    """Return the topologies that the nodes and partitions of a cluster name (slurm.conf(5), Topology)."""
     units: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
     for line in with_defaults(lines, NODE):
         for pair in filter(None, line.values.get("topology", "").split(",")):
@@ -112,7 +112,7 @@ def _setting_remarks(lines: Sequence[ConfLine]) -> list[str]:
     reservations = KeyReport("reservation", RESERVATION_KEYS)
     for line in lines:
         if _is_setting(line):
-            # Settings of all versions of Slurm are known, since sites keep old ones.
+            # The known settings are those of all versions of Slurm, because sites keep old ones.
             report.add("", line.values)
         elif NODESET in line.values:
             sets.add(line.values[NODESET], line.values)
@@ -122,7 +122,7 @@ def _setting_remarks(lines: Sequence[ConfLine]) -> list[str]:
 
 
 def _reservations(lines: Sequence[ConfLine], nodes: dict[str, ClusterNode]) -> tuple[list[Reservation], list[str]]:
-    """Return the active reservations and remarks; their nodes are no longer unavailable for being reserved."""
+    """Return the active reservations and remarks, and remove ``reserved`` from the reasons of their nodes."""
     found: list[Reservation] = []
     later: list[str] = []
     stateless: list[str] = []

@@ -1,4 +1,4 @@
-"""Waiting jobs of Slurm: what they ask for, whether they may start now, and which start together.
+"""Waiting jobs of Slurm: their requests, whether they may start now, and which of them start together.
 
 They come from the output of ``scontrol show job`` and ``squeue``, as text or JSON, for `allocopt live` and
 ``allocopt generate window``.
@@ -22,7 +22,7 @@ from allocopt.files.cells import duration_s, memory_mib
 from allocopt.files.faults import shown
 
 MAY_START = frozenset(("None", "Resources", "Priority"))
-"""Reasons of waiting jobs that start as soon as there is room (squeue(1), job reason codes)."""
+"""Reasons of waiting jobs that may start as soon as there is room (squeue(1), job reason codes)."""
 IN_RESERVATION = "Reservation"
 """Reason of a job that waits for its reservation."""
 RUNNING = frozenset(
@@ -34,7 +34,7 @@ HELD = frozenset(
 )
 """States of jobs that wait and may not start."""
 HOLD = "held"
-"""Reason of a job that is held, of priority 0, before Slurm gives its own."""
+"""Reason of a held job (priority 0) for which Slurm has not written a reason yet."""
 TASK_LIMIT = "JobArrayTaskLimit"
 """Reason of array tasks that wait for other tasks of the array."""
 MOST_TASKS = 1_000_000
@@ -54,15 +54,15 @@ class QueuedJob:
     id
         Slurm's id; ``7_3`` for task 3 of the array 7.
     request
-        What it asks for.
+        Its request.
     waits_for
         Slurm's reason why it may not start now, empty if it may.
     reservation
-        Name of the reservation that it runs in, empty for none.
+        Name of the reservation that it runs in, empty if it runs in none.
     together
-        Id of the heterogeneous job if this is one of its components, which start together; empty for none.
+        Id of its heterogeneous job, whose components start together; empty for other jobs.
     limit_s
-        Time limit in seconds, infinite for none; None if it is not known.
+        Time limit in seconds, infinite if it has none; None if the limit is unknown.
     """
 
     id: str
@@ -80,11 +80,11 @@ class RunningJob:
     Parameters
     ----------
     nodes
-        Their names; empty where they are not given.
+        Names of its nodes; empty if they are not given.
     cpus, memory_mib, gpus
-        What it has of its only node; CPUs are 0 where that is not known, as for a job on several nodes.
+        Its part of its only node; CPUs are 0 if this is unknown, as for a job on several nodes.
     record
-        The record that it was read from, of which `requested` makes what it asked for; None for none.
+        The record from which it was read, and from which `requested` derives its request; None if there is none.
     """
 
     nodes: tuple[str, ...]
@@ -95,7 +95,7 @@ class RunningJob:
 
     @property
     def id(self) -> str:
-        """Slurm's id of the job, ``7_3`` for task 3 of the array 7; empty where it is not known."""
+        """Slurm's id of the job, ``7_3`` for task 3 of the array 7; empty if it is unknown."""
         if self.record is None:
             return ""
         array, task = _given(self.record, "arrayjobid"), _given(self.record, "arraytaskid")
@@ -104,7 +104,7 @@ class RunningJob:
 
     @property
     def is_known(self) -> bool:
-        """Whether its record says what it has of its nodes; a node is completing as a whole."""
+        """Whether its record says which part of its nodes it has; a completing job keeps its nodes whole."""
         return self.record is not None and self._state != "COMPLETING"
 
     @property
@@ -114,7 +114,7 @@ class RunningJob:
 
     @property
     def allocated_cpus(self) -> int:
-        """CPUs that it has of all its nodes together; 0 where that is not known."""
+        """CPUs that it has on all its nodes together; 0 if unknown."""
         if self.record is None:
             return 0
         told = amount_of(self._allocated, "cpu")
@@ -122,12 +122,12 @@ class RunningJob:
 
     @property
     def allocated_memory_mib(self) -> float:
-        """Memory that it has of all its nodes together; 0 where that is not known."""
+        """MiB of memory that it has on all its nodes together; 0 if unknown."""
         return amount_of(self._allocated, "mem") / 2**20
 
     @property
     def allocated_gpus(self) -> tuple[tuple[str, float], ...]:
-        """GPUs that it has of all its nodes together, by type, empty for any; none where that is not known."""
+        """GPUs that it has on all its nodes together, by type (empty for any type); no entries if unknown."""
         return demands_of(self._allocated).gpus
 
     @property
@@ -136,7 +136,7 @@ class RunningJob:
 
     @property
     def reservation(self) -> str:
-        """Name of the reservation that it runs in, empty for none."""
+        """Name of the reservation that it runs in, empty if it runs in none."""
         return "" if self.record is None else _given(self.record, "reservation")
 
     @property
@@ -146,9 +146,9 @@ class RunningJob:
 
     @property
     def may_be_requeued(self) -> bool:
-        """Whether Slurm may stop it now and queue it again: a batch job that runs, unless its user forbids it.
+        """Whether Slurm may requeue it now: it is a running batch job, and its user allows it.
 
-        Components of heterogeneous jobs, which stop together, are not.
+        False for components of heterogeneous jobs, which can only stop together.
         """
         if self.record is None or self._state != "RUNNING" or _given(self.record, "hetjobid"):
             return False
@@ -156,7 +156,7 @@ class RunningJob:
         return all(one in ("1", "true", "yes") for one in said)
 
     def requested(self) -> Request:
-        """Return what it asked for; raise `BadFileError` if that cannot be read."""
+        """Return its request. Raises `BadFileError` if that cannot be read."""
         if self.record is None:
             return Request.whole_nodes(max(1, len(self.nodes)))
         return job_request(self.record)
@@ -172,17 +172,17 @@ class Queue:
 
 
 def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[ConfLine], Request] | None = None) -> Queue:
-    """Return the waiting jobs of records; the text beside a record is a key that it holds twice, empty for none.
+    """Return the waiting and running jobs of records.
 
-    A record of waiting array tasks becomes as many jobs as the array may run at once. A record with a repeated key is
-    left out, because its user may have forged one of the values.
+    A record of waiting array tasks becomes as many jobs as it has tasks; those over the array's limit wait for it. A
+    record with a repeated key is left out, because its user may have forged one of the values.
 
     Parameters
     ----------
     records
-        The records with their repeated keys.
+        The records, each with a key that it holds twice, or with an empty text.
     request_of
-        Function that returns what a job asks for; `job_request` if not given.
+        Function that returns the request of a record; by default `job_request`.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[Conf
     running: list[RunningJob] = []
     others: Counter[str] = Counter()
     for line, twice in records:
-        # Keys that are not modelled are counted later, with the jobs that are left out for them.
+        # Keys that are not modelled are counted elsewhere, with the jobs that are left out because of them.
         unknown = {key: "" for key in JOB_KEYS.unknown(line.values)}
         report.add("", unknown)
         if twice:
@@ -227,16 +227,16 @@ def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[Conf
 
 
 def job_state(words: Sequence[str]) -> str:
-    """Return the word of a job's state and flags that decides: of a job that has nodes, then of one that is held.
+    """Return the decisive word of a job's state and flags: a state with nodes first, then one in which it is held.
 
-    Newer versions list a state and its flags in JSON: a job that leaves its nodes is ``COMPLETED`` and ``COMPLETING``.
+    In JSON, newer versions list a state and its flags: a job that leaves its nodes is ``COMPLETED`` and ``COMPLETING``.
     """
     held = [word for word in words if word in HELD and (word != "REQUEUED" or "PENDING" not in words)]
     return next((word for word in reversed(words) if word in RUNNING), (held or list(words) or [""])[0])
 
 
 def _running(line: ConfLine, state: str) -> RunningJob:
-    # A list of nodes that cannot be read gives none. A node is completing as a whole.
+    # A list of nodes that cannot be read counts as empty. A completing job keeps its nodes whole.
     try:
         nodes = tuple(expand_hostlist(_given(line, "nodelist")))
     except HostlistError:
@@ -252,7 +252,7 @@ def _running(line: ConfLine, state: str) -> RunningJob:
 
 
 def _of_forged(line: ConfLine) -> list[RunningJob]:
-    """Return the job of a record that may be forged if it runs: its nodes are in use, whatever it has of them."""
+    """Return the job of a possibly forged record if it runs: its nodes are in use, but its part of them is unknown."""
     state = job_state(line.word("jobstate", "").split(","))
     return [RunningJob(_running(line, state).nodes)] if state in RUNNING else []
 
@@ -267,13 +267,13 @@ def _cut_short_remarks(arrays: int) -> list[str]:
 
 
 def _given(line: ConfLine, key: str) -> str:
-    # The value of a key, empty if it means none.
+    # Return the value of a key, empty if the value stands for nothing.
     text = line.values.get(key, "").strip()
     return "" if text.upper() in NO_LIMIT else text
 
 
 def _jobs(line: ConfLine, begun: Counter[str], request_of: Callable[[ConfLine], Request]) -> list[QueuedJob]:
-    # One job, or the tasks of an array; tasks beyond the limit of the array wait for it.
+    # Return one job, or the tasks of an array. Tasks beyond the limit of the array wait for it.
     name = line.values["jobid"]
     request = request_of(line)
     het = _given(line, "hetjobid")
@@ -308,9 +308,9 @@ class PrintedId:
     job
         The id.
     array, tasks
-        Id of its array, and its task or tasks such as ``3-4%2``; empty for none.
+        Id of its array, and its task or tasks such as ``3-4%2``; empty if it belongs to no array.
     together
-        Id of the heterogeneous job of which it is a component, empty for none.
+        Id of its heterogeneous job if it is a component; empty for other jobs.
     """
 
     job: str
@@ -320,7 +320,7 @@ class PrintedId:
 
     @classmethod
     def of(cls, text: str) -> "PrintedId":
-        """Read ``7``, ``7_3``, ``7_[3-4%2]``, the same cut to the width of its column, or ``700+1``."""
+        """Read ``7``, ``7_3``, ``7_[3-4%2]`` (maybe cut to the width of its column), or ``700+1``."""
         if array := re.fullmatch(r"([^_]+)_(\[[^\]]*\]?|\d+)", text):
             return cls(text, array[1], array[2])
         component = re.fullmatch(r"(\d+)\+\d+", text)
@@ -333,9 +333,9 @@ def is_cut_short(tasks: str) -> bool:
 
 
 def array_tasks(text: str) -> tuple[list[int], int]:
-    """Return the tasks of an array and how many may run at once, 0 for any: ``1-4,9-15:2%3``.
+    """Return the tasks in a text such as ``1-4,9-15:2%3``, and how many may run at once, 0 for any number.
 
-    If the list is cut short, only the tasks that are certain are returned. Raises `ValueError` for anything else.
+    If the list is cut short, only the tasks that are certain are returned. Raises `ValueError` for an invalid text.
     """
     listed, _, limit = text.strip().strip("[]").partition("%")
     if "[" in text and "]" not in text and not limit:
@@ -350,13 +350,13 @@ def array_tasks(text: str) -> tuple[list[int], int]:
         first = int(match[1])
         last = int(match[2] or first)
         if last < first or len(found) + last - first > MOST_TASKS:
-            raise ValueError(f"is {shown(text)}, must rise and be at most {MOST_TASKS} tasks")
+            raise ValueError(f"is {shown(text)}, must be rising ranges of at most {MOST_TASKS} tasks")
         found += range(first, last + 1, int(match[3] or 1) or 1)
     return found, int(limit or 0)
 
 
 def _certain(listed: str) -> str:
-    # The certain part of a list whose last number may be cut: a range has at least the tasks up to what is left of it.
+    # Return the certain part of a list whose last number may be cut: a range goes at least to the number that is left.
     whole, comma, end = listed.rpartition(",")
     match = re.fullmatch(r"(\d+)-(\d*)", end, re.ASCII)
     if match is None:
@@ -385,10 +385,9 @@ def waits_for(line: ConfLine) -> str:
 
 
 def job_request(line: ConfLine) -> Request:
-    """Return what the job of a record asks for.
+    """Return the request of the job of a record, which also names demands that are not modelled.
 
-    The request names demands that are not modelled. Raises `BadFileError`, which names the record, if a value cannot be
-    read.
+    Raises `BadFileError`, which names the record, if a value cannot be read.
     """
     try:
         return _read_request(line)
@@ -451,7 +450,7 @@ def _read_request(line: ConfLine) -> Request:
 
 
 def table_request(line: ConfLine) -> Request:
-    """Return the request of a job in a table: whole nodes of its partition, with the GPUs and features it names."""
+    """Return the request of a job in a table: whole nodes of its partition with the GPUs and features that it names."""
     asked = job_request(line)
     return replace(
         asked,
@@ -489,7 +488,7 @@ def _scaled(
     cores: int,
     demands: list[str],
 ) -> tuple[int, int]:
-    """Return the cores per task, and MiB of memory per node (or 0), that follow from the GPUs of the job."""
+    """Return the cores per task, and the MiB of memory per node (or 0), that follow from the GPUs of the job."""
     per_gpu = {key: amount_of(_given(line, key), "gpu") for key in ("cpuspertres", "mempertres")}
     on_node, on_task = sum(of_node.values()), sum(of_task.values())
     if per_gpu["cpuspertres"]:
@@ -516,7 +515,7 @@ def _mebibytes(line: ConfLine, key: str) -> int | None:
         return None
     match = _MEMORY.fullmatch(text)
     if match is None:
-        raise line.error(f"{key} is {shown(text)}, must be such as 4000M or 16G")
+        raise line.error(f"{key} is {shown(text)}, must be an amount such as 4000M or 16G")
     return round(float(match[1]) * 1024.0 ** ("KMGTP".find(match[2] or "M") - 1))
 
 
@@ -528,7 +527,7 @@ def _limit_s(line: ConfLine) -> float | None:
     try:
         return duration_s(text, 60.0) if re.match(r"\d", text, re.ASCII) else None
     except ValueError:
-        # Columns cut long ones, and a job whose limit is not known may start.
+        # A column may cut a long limit. A job with an unknown limit may still start.
         return None
 
 
@@ -537,7 +536,7 @@ _LISTED = re.compile(r"\s*(\S+)\s+(\d{1,18})(?:-(\d{1,18}))?\s*", re.ASCII)
 
 @dataclass(slots=True)
 class ListedJobs:
-    """Jobs of a list of ids and numbers of nodes, which get whole nodes.
+    """The jobs of a list of ids and numbers of nodes, which get whole nodes.
 
     Parameters
     ----------
@@ -561,9 +560,9 @@ class ListedJobs:
         return [*_range_remarks(self.ranged), *_cut_short_remarks(self.cut)]
 
     def add(self, text: str) -> None:
-        """Add the jobs of ``ID NODES``; raise `ValueError` for anything else, or a repeated job.
+        """Add the jobs of a line ``ID NODES``. Raises `ValueError` for an invalid line or a repeated job.
 
-        An id may stand for tasks of an array, ``7_[3-4%2]``, each a job, or be that of a component, ``700+1``.
+        An id may stand for tasks of an array, as in ``7_[3-4%2]``, or be that of a component, as in ``700+1``.
         """
         match = _LISTED.fullmatch(text)
         least = int(match[2]) if match else 0
@@ -587,9 +586,9 @@ class ListedJobs:
 
 
 def with_running(cluster: Cluster, running: Iterable[RunningJob]) -> tuple[Cluster, list[str]]:
-    """Return the cluster with what running jobs have of nodes that its files give as idle, and remarks.
+    """Return the cluster with running jobs on nodes that its files list as idle, and remarks.
 
-    Files such as ``slurm.conf`` do not say what is in use. A node is full where it is not known what a job has of it.
+    Files such as ``slurm.conf`` do not say what is in use. If a job's part of a node is unknown, the node is full.
     """
     idle = {node.name: node for node in cluster.nodes if node.use.is_idle}
     held: dict[str, ClusterNode] = {}
@@ -603,15 +602,15 @@ def with_running(cluster: Cluster, running: Iterable[RunningJob]) -> tuple[Clust
                 full.update([] if job.cpus else [name])
     remarks = [f"jobs that run, whose nodes are not given: {unplaced}"] if unplaced else []
     if held:
-        whole = f"; {len(full)} as full, what the jobs have of each is not given" if full else ""
-        told = f"nodes in use by jobs of the queue, which the cluster's files give as idle: {len(held)}"
+        whole = f"; taken as full, because the jobs' parts of them are not given: {len(full)}" if full else ""
+        told = f"nodes in use by jobs of the queue, which the cluster's files list as idle: {len(held)}"
         remarks.append(f"{told}{whole}")
     nodes = tuple(held.get(node.name, node) for node in cluster.nodes)
     return replace(cluster, nodes=nodes) if held else cluster, remarks
 
 
 def _holding(node: ClusterNode, job: RunningJob) -> ClusterNode:
-    """Return a node of which a job has its part too, all of it where that is not known."""
+    """Return a node with the part that a job has of it in use, or all of it if the part is unknown."""
     if not job.cpus:
         return replace(node, use=NodeUse(node.cores, node.memory_mib or 0, node.gpus))
     gpus = Counter(node.use.gpus)
@@ -627,7 +626,7 @@ def startable(jobs: Iterable[QueuedJob]) -> tuple[list[QueuedJob], list[str]]:
     late: Counter[str] = Counter()
     for job in jobs:
         if job.waits_for:
-            # After a comma Slurm names nodes.
+            # Slurm names nodes after a comma.
             late[job.waits_for.partition(",")[0]] += 1
         else:
             found.append(job)

@@ -1,7 +1,7 @@
-"""Keys of Slurm's files and of what ``scontrol show`` prints: applied, reported as not modelled, or without effect.
+"""Keys of Slurm's files and of ``scontrol show`` output: applied, reported as not modelled, or without effect.
 
-The names are those that Slurm 22.05 to 26.11 accept or print (slurm.conf(5), gres.conf(5), scontrol(1)). A key in no
-list is reported, so that nothing in a file is ignored silently.
+The names are those that Slurm 22.05 to 26.11 accepts or prints (slurm.conf(5), gres.conf(5), scontrol(1)). A key that
+is in no list is reported, so that nothing in a file is ignored silently.
 """
 
 from collections import Counter, defaultdict
@@ -23,9 +23,9 @@ class Keys:
     Parameters
     ----------
     applied
-        Keys that are read and change the answer.
+        Keys that are read and have an effect.
     reported
-        Keys that would change which jobs fit where but are not modelled, each with the words of its remark. A job with
+        Keys that would change which jobs fit where but are not modelled, each with the text of its remark. A job with
         such a key is left out.
     without_effect
         Keys that do not affect which jobs fit where.
@@ -43,7 +43,7 @@ class Keys:
 
     @classmethod
     def of(cls, applied: str, reported: Mapping[str, str], without_effect: str, **harmless: str) -> "Keys":
-        """Make the lists from names separated by spaces, as the manual spells them."""
+        """Return the keys from names as the manual spells them, separated by spaces."""
         return cls(
             frozenset(applied.lower().split()),
             {key.lower(): words for key, words in reported.items()},
@@ -53,7 +53,7 @@ class Keys:
         )
 
     def not_modelled(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Return the words for each reported key of a line whose value has an effect."""
+        """Return the remark for each reported key of a line whose value has an effect."""
         found = {}
         for key, text in values.items():
             plain = text.strip().upper()
@@ -136,7 +136,7 @@ SETTING_KEYS = Keys.of(
         "DefCpuPerGPU": "a job that states no CPUs per GPU gets one core per task",
         "PreemptType": "no job is preempted",
         "MCSPlugin": "jobs of several labels may share a node",
-        "JobSubmitPlugins": "what the site's plug-in changes in a job at its submission is not known",
+        "JobSubmitPlugins": "changes that the site's plug-in makes to a job at submission are not known",
     },
     "AccountingStorageBackupHost AccountingStorageEnforce AccountingStorageExternalHost AccountingStorageHost"
     " AccountingStorageParameters AccountingStoragePass AccountingStoragePort AccountingStorageTRES"
@@ -224,7 +224,7 @@ JOB_KEYS = Keys.of(
 
 
 class KeyReport:
-    """Collects keys of lines that are not modelled or not known, for one remark per key.
+    """Collects keys of lines that are not modelled or unknown, for one remark per key.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ class KeyReport:
         self._unknown.update(self._keys.unknown(values))
 
     def remarks(self) -> list[str]:
-        """Return a line for each key."""
+        """Return a line for each key that is not modelled, and one for all unknown keys."""
         found = []
         for key, places in self._not_modelled.items():
             more = f" and {len(places) - 1} more" if len(places) > 1 else ""

@@ -1,4 +1,4 @@
-"""Nodes of Slurm: what they have, whether they take jobs, and what running jobs occupy.
+"""Nodes of Slurm: their resources, whether they take jobs, and the resources in use.
 
 They come from lines of ``slurm.conf`` and ``gres.conf`` and from the output of a running Slurm. Manual pages:
 slurm.conf(5), gres.conf(5), scontrol(1), sinfo(1).
@@ -59,11 +59,11 @@ _NO_STATE = "in an unknown state"
 
 
 def why_away(state: str, *, is_printed: bool = False) -> tuple[str, ...]:
-    """Return the reasons why a node in a state takes no jobs, empty if it takes jobs.
+    """Return the reasons why a node in a state takes no jobs; empty if it takes jobs.
 
     The state is in capital letters: a base state with flags, as in ``MIXED+DRAIN``, or with symbols, as in ``IDLE*``.
-    In a configuration UNKNOWN only means that slurmctld finds out the state; in the output of a running Slurm it is a
-    reason.
+    UNKNOWN is a reason in the output of a running Slurm, but not in a configuration, where it only means that slurmctld
+    has to find out the state.
     """
     found: dict[str, None] = {}
     if is_printed and state.startswith((_UNKNOWN, "?")):
@@ -74,7 +74,7 @@ def why_away(state: str, *, is_printed: bool = False) -> tuple[str, ...]:
 
 
 def is_gres(line: ConfLine) -> bool:
-    """Whether a line is from ``gres.conf``, whose lines may also name nodes."""
+    """Return whether a line is from ``gres.conf``, whose lines may also name nodes."""
     return GRES in line.values or "autodetect" in line.values
 
 
@@ -87,7 +87,7 @@ class CoreCount:
 
     @classmethod
     def of(cls, parameters: str) -> "CoreCount":
-        """Read the value, in capital letters; if it is empty, jobs share cores and memory."""
+        """Read a value in capital letters; if it is empty, jobs share cores and memory."""
         return cls("CR_CPU" in parameters, not parameters or "MEMORY" in parameters)
 
     def node(self, line: ConfLine) -> ClusterNode:
@@ -112,7 +112,7 @@ class CoreCount:
             raise line.error(error.fault) from None
 
     def _cores(self, line: ConfLine) -> tuple[int, float]:
-        # The number of cores that jobs share, and how many cores one CPU is.
+        # Return the number of cores that jobs share, and the number of cores per CPU.
         cpus = line.whole("cpus")
         threads = max(line.whole("threadspercore", 1), 1)
         sockets = line.whole("sockets") or line.whole("boards", 1) * line.whole("socketsperboard", 1)
@@ -126,7 +126,7 @@ class CoreCount:
         return min(cores, cpus), 1.0 if cpus <= cores else cores / cpus
 
     def use(self, line: ConfLine) -> NodeUse:
-        """Return what jobs occupy on the node of a line; the whole node if the amount is unknown."""
+        """Return the resources that jobs occupy on the node of a line; the whole node if the amount is unknown."""
         state = line.word("state", "")
         cores, per_cpu = self._cores(line)
         known = {one.partition("=")[0]: one.partition("=")[2] for one in line.values.get("alloctres", "").split(",")}
@@ -174,7 +174,7 @@ def slurm_nodes(lines: Sequence[ConfLine], parameters: str) -> tuple[dict[str, C
         remarks.append(f"GRES that are not modelled: {told}; jobs that ask for them are left out")
     least, most = (round(pick((one.cpus_per_core for one in nodes.values()), default=1)) for pick in (min, max))
     if least < most:
-        told = "a job that may run on several kinds gets the cores it needs on the least"
+        told = "a job's cores are computed with the smallest number among its possible nodes"
         remarks.append(f"nodes have {least} to {most} CPUs per core: {told}")
     if unknown_use:
         remarks.append(f"nodes in use without CPUAlloc, taken as full: {unknown_use}")
@@ -196,7 +196,7 @@ def _mark_down(nodes: dict[str, ClusterNode], lines: Sequence[ConfLine]) -> list
 
 
 def _may_come_again(known: ClusterNode, made: ClusterNode, line: ConfLine, before: ConfLine | None) -> bool:
-    """Whether a line may describe a known node again; ``before`` is the first line that Slurm printed about it."""
+    """Return whether a line may describe a known node again; ``before`` is the first printed line about the node."""
     if not line.is_printed or before is None or before.path != line.path:
         return line.is_printed
     # A table has a row for each partition of a node, and sums such as 16+ may differ between rows.
@@ -224,7 +224,7 @@ def _updated(known: ClusterNode, made: ClusterNode, line: ConfLine, before: Conf
 
 
 def _cpu_ids(line: ConfLine) -> list[int]:
-    # Of a list such as 0,1 or 0-3.
+    # Return the ids in a list such as 0,1 or 0-3.
     found: list[int] = []
     for part in line.values.get("cpuspeclist", "").split(","):
         first, _, last = part.strip().partition("-")
@@ -259,7 +259,7 @@ def _other_gres(line: ConfLine) -> tuple[str, ...]:
 
 
 def with_defaults(lines: Sequence[ConfLine], kind: str) -> Iterator[ConfLine]:
-    """Yield the lines of a kind, completed by the DEFAULT lines before them; a later DEFAULT replaces an earlier."""
+    """Yield the lines of a kind, completed by the DEFAULT lines before them; later defaults override earlier ones."""
     defaults: dict[str, str] = {}
     for line in lines:
         if kind not in line.values or (kind == NODE and is_gres(line)):
@@ -273,15 +273,15 @@ def with_defaults(lines: Sequence[ConfLine], kind: str) -> Iterator[ConfLine]:
 
 
 def _set_gpu_types(nodes: dict[str, ClusterNode], gres: Sequence[ConfLine]) -> list[str]:
-    # slurm.conf gives the number of GPUs of a node; their type may be only in gres.conf.
-    # Files may have a line per device for the same nodes, so lines are grouped by their list of nodes.
+    # slurm.conf has the number of GPUs of a node; their type may be only in gres.conf.
+    # gres.conf may have one line per device for the same nodes, so lines are grouped by their list of nodes.
     report = KeyReport("gres.conf line", GRES_KEYS)
     of_nodes: defaultdict[str | None, Counter[str]] = defaultdict(Counter)
     examples: dict[str | None, ConfLine] = {}
     for line in gres:
         report.add("", line.values)
         kind = line.values.get("type", "")
-        # Which GPUs a line without a type, a file or a number has is found out by AutoDetect.
+        # AutoDetect determines the GPUs of a line without a type, a file or a number.
         is_counted = kind or {"count", "file"} & line.values.keys()
         if line.values.get(GRES, "").lower() == "gpu" and is_counted:
             told = line.values.get(NODE)

@@ -1,7 +1,7 @@
-"""Output of a running Slurm about nodes, partitions, reservations and jobs, as lines of ``Key=value`` pairs.
+"""Reads output of a running Slurm about nodes, partitions, reservations and jobs, as lines of ``Key=value`` pairs.
 
 This module reads the text of ``scontrol show``, with and without ``--oneliner``, and the JSON and YAML of ``scontrol``,
-``sinfo`` and ``squeue``; `allocopt.cluster.slurm_tables` reads tables. In all forms a line has the keys that
+``sinfo`` and ``squeue``; `allocopt.cluster.slurm_tables` reads tables. All forms become lines with the keys that
 ``scontrol`` prints, in lower case, so that one reader of nodes and one of jobs are enough.
 """
 
@@ -26,10 +26,10 @@ ALIASES = {
     "priority": "prioritytier",
     "shared": "oversubscribe",
 }
-"""Keys of nodes and partitions with another name in ``scontrol`` or in older versions."""
+"""Keys of nodes and partitions that ``scontrol`` or older versions name differently."""
 
 _RECORD = re.compile(r"^(NodeName|PartitionName|ReservationName)=", re.MULTILINE)
-# Keys that scontrol prints, none of which slurm.conf(5) has.
+# Keys that scontrol prints and slurm.conf(5) does not have.
 _PRINTED = re.compile(r"\b(CPUAlloc|CPUTot|TotalNodes|NodeCnt|CfgTRES|AvailableFeatures)=")
 _PRINTED_KEY = re.compile(r"(?:^|(?<=\s))([A-Z][A-Za-z/:_]*)=")
 # Users and administrators may write anything into these keys; each has a line of its own.
@@ -39,13 +39,13 @@ _FREE_TEXT = re.compile(
 
 
 def is_printed(text: str) -> bool:
-    """Whether a text is what ``scontrol show node``, ``partition`` or ``reservation`` prints."""
+    """Return whether a text is output of ``scontrol show node``, ``partition`` or ``reservation``."""
     return bool(_RECORD.search(text) and _PRINTED.search(text))
 
 
 def printed_records(path: Path, text: str, expander: HostlistExpander) -> Iterator[ConfLine]:
-    """Yield the nodes, partitions and reservations of what ``scontrol show`` prints."""
-    # A record extends to the next one, over several lines or, with --oneliner, one.
+    """Yield the nodes, partitions and reservations in output of ``scontrol show``."""
+    # A record extends to the next one: over several lines, or over one with --oneliner.
     starts = [found.start() for found in _RECORD.finditer(text)]
     for start, end in pairwise([*starts, len(text)]):
         lines = text[start:end].splitlines()
@@ -54,7 +54,7 @@ def printed_records(path: Path, text: str, expander: HostlistExpander) -> Iterat
         for key, value in _printed_pairs(kept):
             values.setdefault(ALIASES.get(key, key), value)
         if RESERVATION in values:
-            # A reservation names a partition and, for cores, nodes, but does not describe them.
+            # A reservation names a partition, and nodes if it has single cores, but does not describe them.
             values = {key: value for key, value in values.items() if key not in (NODE, PARTITION, "coreids")}
         number = text.count("\n", 0, start) + 1
         yield ConfLine(path, f"line {number}", values, expander, is_printed=True)
@@ -67,10 +67,10 @@ def _printed_pairs(record: str) -> Iterator[tuple[str, str]]:
 
 
 def printed_jobs(path: Path, text: str) -> Iterator[tuple[ConfLine, str]]:
-    """Yield each record of ``scontrol show job``, and a key that it holds twice, empty for none.
+    """Yield each record of ``scontrol show job`` with a key that it holds twice, or with an empty text.
 
-    Users may write anything into names and comments, even line breaks and ``NumNodes=3``. So a record begins only after
-    an empty line, and lines of free text are skipped. A key that is still there twice comes from such text.
+    Users may write anything into names and comments, even line breaks and ``NumNodes=3``. Therefore a record begins
+    only after an empty line, and lines of free text are skipped. A key that still occurs twice comes from such text.
     """
     lines = text.splitlines()
     is_first = [
@@ -82,7 +82,7 @@ def printed_jobs(path: Path, text: str) -> Iterator[tuple[ConfLine, str]]:
     for start, end in pairwise([*starts, len(lines)]):
         head, *tail = lines[start:end]
         if any(line.strip() for line in tail):
-            # The name is last in its line; with --oneliner the record is one line.
+            # The name is the last value of its line, unless --oneliner puts the record on one line.
             head = head.partition(" JobName=")[0]
         values: dict[str, str] = {}
         twice = ""
@@ -93,7 +93,7 @@ def printed_jobs(path: Path, text: str) -> Iterator[tuple[ConfLine, str]]:
 
 
 def _is_free(line: str) -> bool:
-    # The reason of a job is one word of Slurm's; that of a node is free text.
+    # The reason of a node is free text, but the reason of a job is one of Slurm's words.
     return bool(_FREE_TEXT.match(line)) and not line.lstrip().startswith("Reason=")
 
 
@@ -260,7 +260,7 @@ _LISTS = {
 }
 """Lists in JSON output of Slurm: the key that names an entry, and the key of ``scontrol`` for each path.
 
-An empty key is for paths, separated by spaces, that do not affect which jobs fit where; ``*`` is any path below. The
+The empty key marks paths, separated by spaces, that do not affect which jobs fit where; ``*`` is any path below. The
 paths are those of Slurm's data parsers up to version 0.0.45 (26.05).
 """
 
@@ -270,13 +270,13 @@ _MARKS = {
     "reservations": frozenset(("node_list", "purge_completed", "core_count")),
     "sinfo": frozenset(("cpus", "memory", "gres")),
 }
-"""Keys of the entries of these lists that other programs do not print."""
+"""Keys in the entries of these lists that other programs do not print."""
 
 
 def is_json_answer(obj: Mapping[str, Any]) -> bool:
-    """Whether an object is an answer of ``scontrol`` or ``sinfo`` with nodes, partitions or reservations.
+    """Return whether an object is an answer of ``scontrol`` or ``sinfo`` with nodes, partitions or reservations.
 
-    Sites keep a list of it and drop the rest; its entries are then known by keys that no other program prints.
+    Some sites store only the lists; their entries are recognized by keys that no other program prints.
     """
     lists = {name: obj[name] for name in _LISTS if isinstance(obj.get(name), list)}
     if lists and {"meta", "errors", "warnings"} & set(obj):
@@ -313,7 +313,7 @@ def json_records(path: Path, obj: Mapping[str, Any], expander: HostlistExpander)
 
 
 def _keep_use_of_one_node(values: dict[str, str], told: Mapping[str, Any]) -> None:
-    # Amounts in use are sums over the nodes of a row, so they are known only for a row of one node.
+    # Amounts in use are sums over the nodes of a row, so they are used only if the row has one node.
     found = dict(_leaves(told))
     names = found.get("nodes/nodes")
     if isinstance(names, list) and len(names) == 1:
@@ -324,14 +324,14 @@ def _keep_use_of_one_node(values: dict[str, str], told: Mapping[str, Any]) -> No
 
 
 def _set_whether_active(values: dict[str, str], asked: str) -> None:
-    # JSON has no state, but the second at which Slurm was asked.
+    # JSON has no state, but the time at which Slurm was asked.
     begin, end = values.get("starttime", ""), values.get("endtime", "")
     if all(told.isdigit() and int(told) > 0 for told in (asked, begin, end)):
         values["state"] = "ACTIVE" if int(begin) <= int(asked) < int(end) else "INACTIVE"
 
 
 def _listed(obj: Mapping[str, Any], key: str, where: str) -> Sequence[Any]:
-    # A list in the output, empty if it is missing.
+    # Return a list in the output, empty if it is missing.
     found = obj.get(key) or []
     if not isinstance(found, list):
         raise bad_file(where, key, f"is {shown(found)}, must be a list")
@@ -339,7 +339,7 @@ def _listed(obj: Mapping[str, Any], key: str, where: str) -> Sequence[Any]:
 
 
 def _set_sharing(values: dict[str, str], flags: Sequence[str]) -> None:
-    # Slurm prints how many jobs may share a core; 0 means exclusive nodes.
+    # Slurm prints the number of jobs that may share a core; 0 means exclusive nodes.
     values["default"] = "YES" if "DEFAULT" in flags else "NO"
     jobs = values.pop("oversubscribe", "")
     if jobs == "0" or "EXCLUSIVE" in jobs.upper():
@@ -365,15 +365,15 @@ def json_jobs(path: Path, listed: Sequence[Any]) -> Iterator[ConfLine]:
 
 
 _UNSET = frozenset(str(2**bits - 1 - unset) for bits in (16, 32, 64) for unset in (0, 1))
-"""Numbers that versions before 23.02 print for unset or infinite."""
+"""Numbers that versions before 23.02 print for unset or infinite values."""
 
 
 def job_values(told: Mapping[str, Any]) -> dict[str, str]:
-    """Return the pairs of a job in Slurm's JSON, without empty ones."""
+    """Return the values of a job in Slurm's JSON by key, without empty ones."""
     values = {key: text for key, text in _values(told, _JOB_JSON).items() if text}
     least = values.get("numnodes", "1")
     most = values.pop("mostnodes", "0")
-    # The requested number overrides the counted one, which differs if the job had nodes before.
+    # The requested number of nodes overrides the counted one, which differs if the job had nodes before.
     asked = dict(pair.partition("=")[::2] for pair in values.pop("reqtres", "").split(","))
     least = asked.get("node", least)
     values["numnodes"] = f"{least}-{most}" if most not in ("", "0") else least
@@ -387,7 +387,7 @@ def job_values(told: Mapping[str, Any]) -> dict[str, str]:
     if values.get("hetjobid") == "0":
         values.pop("hetjoboffset", None)
         del values["hetjobid"]
-    # ``none``: nobody else may have the nodes (JOB_SHARED of Slurm's data parsers).
+    # ``none`` means that no other job may use the nodes (JOB_SHARED of Slurm's data parsers).
     share = values.pop("oversubscribe", "").upper()
     told_as = {"NONE": "EXCLUSIVE", "": "OK", "0": "EXCLUSIVE"}
     values["oversubscribe"] = told_as.get(share, share)
@@ -417,9 +417,9 @@ def _leaves(told: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any
 
 
 def unwrapped(told: Any) -> Any:
-    """Return the number in an object of Slurm's JSON, None where it is not set or infinite; any other value as it is.
+    """Return the number in an object of Slurm's JSON, None if it is unset or infinite; return other values unchanged.
 
-    Slurm 23.02 and later print such objects, earlier versions the number.
+    Slurm 23.02 and later print such objects, earlier versions print the number.
     """
     if isinstance(told, dict):
         return told.get("number") if told.get("set", True) and not told.get("infinite") else None
@@ -427,7 +427,7 @@ def unwrapped(told: Any) -> Any:
 
 
 def plain_text(told: Any) -> str:
-    """Return a value of Slurm's JSON as ``scontrol`` prints it: empty for none, a list with commas."""
+    """Return a value of Slurm's JSON as ``scontrol`` prints it: empty for None, a list with commas."""
     told = unwrapped(told)
     if isinstance(told, list):
         return ",".join(plain_text(one) for one in told)

@@ -1,4 +1,4 @@
-"""Switches and blocks of Slurm's topologies, before they become a tree: nodes join switches, and blocks join groups."""
+"""Switches and blocks of Slurm's topologies before they become a tree: adds nodes to switches, and joins blocks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ _LEVELS = frozenset(1 << level for level in range(16))  # blocks that Slurm can 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A topology of a file: its switches, including those that join blocks; or its rings or toruses."""
+    """A topology of a file: its switches, including those that join blocks, or its rings or toruses."""
 
     kind: str
     switches: tuple[Switch, ...]
@@ -34,7 +34,7 @@ class Described:
 
 
 def joined(switches: Sequence[Switch], site: Affiliations, topology: str) -> list[Switch]:
-    """Return switches or blocks with the nodes that join them by their own lines; missing switches are created.
+    """Return switches or blocks with the nodes whose own lines name them; missing switches are created.
 
     The line of a node overrides the file of the topology (slurm.conf(5), Topology of a node).
     """
@@ -54,19 +54,19 @@ def joined(switches: Sequence[Switch], site: Affiliations, topology: str) -> lis
 
 
 def joined_blocks(blocks: Sequence[Switch], sizes: Sequence[int], error: Callable[[str], BadFileError]) -> Described:
-    """Return blocks and the groups that join them; sizes are in nodes, that of a block first (topology.conf(5)).
+    """Return blocks and the groups that join them; sizes are in nodes, the size of a block first (topology.conf(5)).
 
-    ``error`` makes the error for wrong sizes.
+    ``error`` makes the error for invalid sizes.
     """
     if not sizes:
-        # Slurm plans with the nodes of the first block that has some, and with 2, 4, 8 and 16 times as many.
+        # Slurm's default is the size of the first block with nodes, and 2, 4, 8 and 16 times this size.
         base = next((len(block.nodes) for block in blocks if block.nodes), 1)
         sizes = [base << level for level in range(5) if 1 << level < 2 * len(blocks)]
     ratios = [size / sizes[0] if sizes[0] > 0 else 0.0 for size in sizes]
     if not all(ratio in _LEVELS for ratio in ratios) or sorted(set(sizes)) != list(sizes):
         given = ",".join(map(str, sizes))
-        raise error(f"is {given}, must rise, each size a power of two times the first, at most 2^15")
-    # Slurm joins neighbours in the order of the file and names no groups; our names give size and number.
+        raise error(f"is {given}, must be rising sizes, each a power of two (at most 2^15) times the first")
+    # Slurm joins neighbours in the order of the file. Its groups have no names; ours state size and number.
     switches, joined = list(blocks), [block.name for block in blocks]
     for below, size in pairwise(sizes):
         step = size // below

@@ -91,12 +91,12 @@ JOB_COLUMNS = {
         "",
     ),
 }
-"""Columns of ``squeue``, as above. A job of a table gets whole nodes, whatever its numbers of tasks and CPUs."""
+"""Columns of ``squeue`` in the same form. A job of a table gets whole nodes, so its tasks and CPUs have no effect."""
 
 _TIME = re.compile(r"\w{3} \w{3} +\d+ [\d:]{8} \d{4}")
 _LAST_IN_BRACKETS = re.compile(r"(?:^|(?<=\s))\((?!null\)).*\)\s*$")
 _FREE_TEXT = frozenset("NAME REASON COMMENT ADMIN_COMMENT SYSTEM_COMMENT COMMAND WORK_DIR NODELIST(REASON)".split())
-# Columns whose cells may be empty; if cells are missing, the first columns here are taken as empty.
+# Columns whose cells may be empty; if a row has too few cells, the first of these columns are taken as empty.
 _EMPTY_IN_SINFO = ("RESERVATION", "COMMENT", "EXTRA", "REASON", "GRES")
 _EMPTY_IN_SQUEUE = ("NODELIST(REASON)", "NODELIST", "COMMENT", "SCHEDNODES", "EXEC_HOST", "DEPENDENCY")
 _LEAST_CUT = 4  # least number of letters of a cut title
@@ -111,17 +111,17 @@ class Table:
     path
         The file.
     titles
-        Titles of the columns, in full where they are known.
+        Titles of the columns, in full if they are known.
     cut
-        Width of each column whose title, and so its cells, are cut, by the number of the column.
+        Width of each column whose title, and so its cells, are cut, by the index of the column.
     lines
         The lines below the titles.
     first
         Number of the first of these lines in the file.
     is_parted
-        Whether ``|`` parts the columns.
+        Whether ``|`` separates the columns.
     may_be_empty
-        Titles of columns whose cells may be empty; if a row has too few cells, the first of these are.
+        Titles of columns whose cells may be empty; if a row has too few cells, the first of these are taken as empty.
     """
 
     path: Path
@@ -144,7 +144,7 @@ class Table:
         return cls(path, tuple(titles), cut, tuple(lines[at + 1 :]), at + 2, is_parted, may_be_empty)
 
     def rows(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Yield the place of each row, and its cells by title; raise `BadFileError` for a row with wrong columns."""
+        """Yield the place of each row, and its cells by title. Raises `BadFileError` if cells and titles differ."""
         for number, line in enumerate(self.lines, self.first):
             if not line.strip() or line.split() == list(self.titles):
                 continue
@@ -156,11 +156,11 @@ class Table:
             yield place, dict(zip(self.titles, cells, strict=True))
 
     def is_cut(self, title: str, cell: str) -> bool:
-        """Whether a cell may be cut: it fills a column that is too narrow for its title."""
+        """Return whether a cell may be cut: it fills a column that is too narrow for its title."""
         return any(self.titles[number] == title and len(cell) >= width for number, width in self.cut.items())
 
     def _cells(self, line: str) -> list[str]:
-        # A reason in brackets is in the last column and may hold spaces; so may one column of free text.
+        # A reason in brackets, in the last column, may contain spaces, and so may one column of free text.
         cells = line.split()
         if self.titles[-1] == "NODELIST(REASON)" and (found := _LAST_IN_BRACKETS.search(line)):
             cells = [*line[: found.start()].split(), found[0].strip()]
@@ -180,7 +180,7 @@ class Table:
 
 
 def _whole(word: str, columns: Mapping[str, str]) -> str:
-    # The full title, if only one known title begins like this.
+    # Return the full title if only one known title begins with the word.
     if word in columns or len(word) < _LEAST_CUT:
         return word
     found = [title for title in columns if title.startswith(word)]
@@ -196,19 +196,19 @@ def titles_of(text: str) -> frozenset[str]:
 
 
 def is_sinfo(text: str) -> bool:
-    """Whether a text is a table of ``sinfo``: nodes and states, or nodes and reasons."""
+    """Return whether a text is a table of ``sinfo``: nodes and states, or nodes and reasons."""
     titles = titles_of(text)
     names = bool({"NODELIST", "HOSTNAMES"} & titles) and not is_squeue(text)
     return names and bool({"STATE", "STATECOMPLETE"} & titles or titles >= {"REASON", "TIMESTAMP"})
 
 
 def is_squeue(text: str) -> bool:
-    """Whether a text is a table of ``squeue``."""
+    """Return whether a text is a table of ``squeue``."""
     return bool({"JOBID", "JOB_ID"} & titles_of(text))
 
 
 def sinfo_records(path: Path, text: str, expander: HostlistExpander) -> Iterator[ConfLine]:
-    """Yield the nodes of a table of ``sinfo``, a line for each row, and then the partitions of the rows.
+    """Yield the nodes of a table of ``sinfo``, one line for each row, and then the partitions of the rows.
 
     A node in several partitions has several rows. ``sinfo --list-reasons`` lists only nodes that take no jobs.
     """
@@ -244,7 +244,7 @@ def _values(row: Mapping[str, str], table: Table) -> dict[str, str]:
     values = {}
     for title, cell in row.items():
         key = NODE_COLUMNS.get(title, title.lower())
-        # A list of features or GPUs that is cut may name others, so it is reported as unknown.
+        # A list of features or GPUs that is cut may be wrong, so it is reported as unknown.
         if key in ("availablefeatures", "gres") and table.is_cut(title, cell):
             key = f"{title} cut short"
         if key:
@@ -281,7 +281,7 @@ _DEFAULT_ROW = re.compile(r"\s*\d\S*\s+\S+\s+.*\s(?:[A-Z]{1,3})\s+[\d:-]+\s+\d+K
 
 
 def _whole_state(word: str) -> str:
-    # Two letters, or a state that may be cut: COMPLETI.
+    # Return the state for its two letters, or for a word that may be cut: COMPLETI.
     if len(word) == _CUT_STATE:
         return next((state for state in sorted(RUNNING | HELD) if state.startswith(word)), word)
     return _STATES.get(word, word)

@@ -17,12 +17,12 @@ from allocopt.errors import InvalidProblemError
 Pairs = Literal["ordered", "unordered"]
 
 NamedGroups = Mapping[str, Sequence[int | str]]
-"""Groups of one level: of node numbers at the leaf level, of names of the level below above it."""
+"""Groups of one level by name: the members are node numbers at the leaf level, names of lower groups above it."""
 
 LARGEST_CLUSTER = 10_000_000
-"""Number of nodes above which a topology is refused, so that a typing error does not exhaust the memory."""
+"""Largest number of nodes of a topology, so that a typing error does not exhaust the memory."""
 
-_SMALL_TABLE = 10_000  # owners times groups up to which a table of all counts is faster than sorting them
+_SMALL_TABLE = 10_000  # owners times groups up to which a table of all counts is faster than sorting
 
 
 class Topology(Protocol):
@@ -41,16 +41,16 @@ class Topology(Protocol):
         """Number of nodes; they are numbered ``0 .. size - 1``."""
 
     def groups_of(self, nodes: IntArray) -> IntArray:
-        """Group of each of m nodes at the levels below the top, shape ``(L - 1, m)``; row 0 is the leaf level."""
+        """Return the group of each of m nodes at the levels below the top, shape ``(L - 1, m)``, leaf level first."""
 
 
 @dataclass(frozen=True, slots=True)
 class FatTree:
     """A pruned k-ary fat tree: pods of leaf switches of nodes, numbered from left to right.
 
-    Its counts are at least 1; the hops, those within a leaf, within a pod and across pods, are integers that rise, 2, 4
-    and 6 in the NSA paper (section III-A); ``pairs`` says whether a pair of nodes counts twice or once. Raises
-    `InvalidProblemError` if that does not hold, or the cluster is larger than ``LARGEST_CLUSTER``.
+    The counts are at least 1. The hops within a leaf, within a pod and across pods are integers that increase; they are
+    2, 4 and 6 in the NSA paper (section III-A). ``pairs`` says whether a pair of nodes counts twice or once. Raises
+    `InvalidProblemError` if a value is invalid, or the cluster is larger than ``LARGEST_CLUSTER``.
     """
 
     pods: int
@@ -63,7 +63,7 @@ class FatTree:
         for field in ("pods", "leaves_per_pod", "nodes_per_leaf"):
             count = getattr(self, field)
             if not isinstance(count, int | np.integer) or count < 1:
-                raise InvalidProblemError(f"topology.{field}", f"is {count}, must be a whole number from 1 on")
+                raise InvalidProblemError(f"topology.{field}", f"is {count}, must be a whole number >= 1")
         if len(self.hops) != 3:
             raise InvalidProblemError("topology.hops", f"has {len(self.hops)} values, a fat tree has 3 levels")
         _check(self)
@@ -74,7 +74,7 @@ class FatTree:
         return self.pods * self.leaves_per_pod * self.nodes_per_leaf
 
     def groups_of(self, nodes: IntArray) -> IntArray:
-        """Leaf and pod of each node, shape ``(2, m)``."""
+        """Return the leaf and the pod of each node, shape ``(2, m)``."""
         return np.stack((nodes // self.nodes_per_leaf, nodes // (self.nodes_per_leaf * self.leaves_per_pod)))
 
 
@@ -82,7 +82,7 @@ class FatTree:
 class Tree:
     """A tree of any number of levels: the group of every node, shape ``(L - 1, size)``, and the name of every group.
 
-    Both are by level below the top, leaves first; the hops are those between two nodes that meet at level 1, ..., L;
+    Both are by level below the top, leaves first. ``hops`` are those between two nodes that meet at level 1, ..., L.
     ``pairs`` says whether a pair of nodes counts twice or once.
     """
 
@@ -98,7 +98,7 @@ class Tree:
             raise InvalidProblemError("topology.levels", fault)
         _check(self)
         for depth in range(1, len(self.groups)):
-            # Levels nest exactly where no group of the lower one comes with two groups of the upper one.
+            # Levels nest if no group of the lower one occurs with two groups of the upper one.
             pairs = np.unique(self.groups[depth - 1 : depth + 1], axis=1)
             if len(np.unique(pairs[0])) != pairs.shape[1]:
                 raise InvalidProblemError(f"topology.levels[{depth}]", "splits a group of the level below")
@@ -109,19 +109,19 @@ class Tree:
         return int(self.groups.shape[1])
 
     def groups_of(self, nodes: IntArray) -> IntArray:
-        """Group of each node at the levels below the top, shape ``(L - 1, m)``."""
+        """Return the group of each node at the levels below the top, shape ``(L - 1, m)``."""
         return self.groups[:, nodes]
 
     @staticmethod
     def default_hops(below_top: int) -> tuple[int, ...]:
-        """Return the hops 2, 4, 6, ... of a tree with so many levels below the top."""
+        """Return the hops 2, 4, 6, ... of a tree, given its number of levels below the top."""
         return tuple(range(2, 2 * below_top + 3, 2))
 
     @classmethod
     def from_levels(
         cls, levels: Sequence[NamedGroups], hops: Sequence[int] | None = None, pairs: Pairs = "ordered"
     ) -> "Tree":
-        """Build a tree from named groups per level, leaves first, and one hop count per level; 2, 4, 6, ... if None.
+        """Build a tree from named groups per level, leaves first, and one hop count per level (default 2, 4, 6, ...).
 
         Leaf groups hold node numbers, which must be ``0 .. size - 1``, each once; groups above hold names of groups of
         the level below, each once. The top level, a single group, may be left out unless it is the only one. Raises
@@ -129,19 +129,21 @@ class Tree:
         """
         if not levels or not levels[0]:
             raise InvalidProblemError("topology.levels", "is empty, must hold the groups of at least the leaf level")
-        # A single group on top may be named or left out; where hops are given, their number tells which it is.
+        # The top level may be named or left out; if hops are given, their number decides.
         names_top = len(levels[-1]) == 1 if hops is None else len(hops) == len(levels)
         if names_top and len(levels[-1]) != 1:
-            fault = f"is the top level by the hops, but has {len(levels[-1])} groups"
+            fault = f"is the top level by the number of hops, must have 1 group, but has {len(levels[-1])}"
             raise InvalidProblemError(f"topology.levels[{len(levels) - 1}]", fault)
         below = len(levels) - names_top
         steps = cls.default_hops(below) if hops is None else tuple(hops)
         if len(steps) != below + 1:
-            fault = f"has {len(steps)} values for {len(levels)} named levels: one each, and one for a top without name"
+            fault = (
+                f"has {len(steps)} values for {len(levels)} named levels, must have one for each, and one for the top"
+            )
             raise InvalidProblemError("topology.hops", fault)
         rows = [_owners(levels[0], range(sum(len(members) for members in levels[0].values())), 0)]
         for depth in range(1, len(levels)):
-            # A node belongs to the group that its group of the level below belongs to.
+            # A node belongs to the group that contains its group of the level below.
             rows.append(_owners(levels[depth], list(levels[depth - 1]), depth)[rows[-1]])
         return cls(np.stack(rows)[:below], tuple(tuple(level) for level in levels[:below]), steps, pairs)
 
@@ -168,7 +170,7 @@ def _owners(level: NamedGroups, members: Sequence[int | str], depth: int) -> Int
             raise InvalidProblemError(place, "is empty, must hold at least one member")
         for member in held:
             if member not in position:
-                node = f"a node number in 0..{len(members) - 1} (nodes are numbered without holes)"
+                node = f"a node number in 0..{len(members) - 1} (nodes are numbered without gaps)"
                 raise InvalidProblemError(place, f"holds {member!r}, which is not {'a group below' if depth else node}")
             if owners[position[member]] >= 0:
                 raise InvalidProblemError(place, f"holds {member!r}, which is in another group already")
@@ -186,21 +188,21 @@ def _check(topology: Topology) -> None:
     are_whole = all(isinstance(hop, int | np.integer) for hop in hops)
     rising = are_whole and all(low < high for low, high in itertools.pairwise(hops))
     if hops[0] < 0 or hops[-1] > 1_000_000 or not rising:
-        fault = f"is {list(hops)}, must rise strictly within 0 .. 1000000, in whole numbers"
+        fault = f"is {list(hops)}, must be strictly increasing whole numbers from 0 to 1000000"
         raise InvalidProblemError("topology.hops", fault)
     if (size := topology.size) > LARGEST_CLUSTER:
-        raise InvalidProblemError("topology", f"has {size} nodes, the largest cluster taken has {LARGEST_CLUSTER}")
+        raise InvalidProblemError("topology", f"has {size} nodes, must have at most {LARGEST_CLUSTER}")
 
 
 @dataclass(frozen=True, slots=True)
 class HopFormula:
-    """Coefficients of the hop cost of a job, a function of how many of its nodes lie in each group.
+    """Coefficients of the hop cost of a job as a function of the number of its nodes in each group.
 
-    NSA paper, Eq. 1 (read as in the project's errata: ordered pairs of the job's own nodes), brought to counts:
+    NSA paper, Eq. 1 (read as in the project's errata: ordered pairs of the job's own nodes), written by counts:
     ``(hop_cost / n) * (h_L n^2 - h_1 n - sum_{l<L} (h_{l+1} - h_l) * sum_g A_lg^2)`` where ``A_lg`` is the number of
     the job's n nodes in group g of level l. For hops 2/4/6: ``(6n^2 - 2n - 2 sum A_pod^2 - 2 sum A_leaf^2) / n``.
 
-    The weights are ``h_{l+1} - h_l`` by level, the scale the cost of a hop, halved where a pair of nodes counts once.
+    ``weights`` are ``h_{l+1} - h_l`` by level; ``scale`` is the cost of a hop, halved if a pair of nodes counts once.
     """
 
     bottom: int
@@ -210,36 +212,35 @@ class HopFormula:
 
     @classmethod
     def of(cls, topology: Topology, hop_cost: float) -> "HopFormula":
-        """Return the coefficients where one hop costs ``hop_cost``."""
+        """Return the coefficients if one hop costs ``hop_cost``."""
         hops = topology.hops
         weights = tuple(high - low for low, high in itertools.pairwise(hops))
-        # Eq. 1 sums over ordered pairs; where a pair counts once, every hop is half as dear.
+        # Eq. 1 sums over ordered pairs; if a pair counts once, a hop costs half.
         return cls(hops[0], hops[-1], weights, hop_cost if topology.pairs == "ordered" else hop_cost / 2)
 
 
 def hop_costs(topology: Topology, hop_cost: float, node_sets: Sequence[IntArray]) -> FloatArray:
     """Return the hop cost of every node set, shape ``(sets,)``; an empty set costs nothing."""
     formula = HopFormula.of(topology, hop_cost)
-    # Floats: the hops of the largest cluster that is taken do not fit 64 bits, and all others are exact.
+    # Floats, because the hops of the largest clusters do not fit 64-bit integers; smaller sums are exact.
     sizes = np.array([len(nodes) for nodes in node_sets], dtype=np.float64)
     n_owners = len(node_sets)
     owners = np.repeat(np.arange(n_owners), sizes.astype(np.int64))
     groups = topology.groups_of(np.concatenate(node_sets))
     hops = formula.top * sizes * sizes - formula.bottom * sizes
     for weight, level in zip(formula.weights, groups, strict=True):
-        # Of every owner, the sum of the squared numbers of its nodes in each group.
+        # For every owner, sum the squared numbers of its nodes in each group.
         width = int(level.max()) + 1
         keys = owners * width + level
         if n_owners * width <= _SMALL_TABLE:
             table = np.bincount(keys, minlength=n_owners * width).reshape(n_owners, width).astype(np.float64)
             squares = np.asarray((table * table).sum(axis=1))
         else:
-            # Where the nodes of every owner rise, as they mostly do, the keys are sorted already, and a stable sort
-            # sees that.
+            # The keys are mostly sorted already, because the nodes of an owner are; a stable sort makes use of that.
             keys = np.sort(keys, kind="stable")
             first = np.append(0, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
             counts = np.append(first[1:], len(keys)) - first
-            # A weighted count is a float, exact here: a count is at most 10^7, its square below 2^53.
+            # Weighted counts are floats, which are exact here: a count is at most 10^7, its square below 2^53.
             squares = np.bincount(keys[first] // width, counts * counts, n_owners).astype(np.float64)
         hops = hops - weight * squares
     costs: FloatArray = formula.scale * hops / np.maximum(sizes, 1)

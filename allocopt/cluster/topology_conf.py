@@ -17,7 +17,7 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_text
 from allocopt.files.writing import write_text
 
-_LONGEST_STEM = 200  # characters of a switch's name that are written, before a number that makes it unique
+_LONGEST_STEM = 200  # most characters of a switch's name that are written, without a number that makes it unique
 SWITCH, BLOCK, SIZES, JOINED = "switchname", "blockname", "blocksizes", "aggregatedblock"
 _KEYS = {
     SWITCH: "SwitchName Nodes Switches LinkSpeed Level",
@@ -34,7 +34,7 @@ NO_AFFILIATIONS = Affiliations()
 def slurm_topology(text: str, path: Path, site: Affiliations = NO_AFFILIATIONS) -> NamedTree:
     """Return the topology in the text of a ``topology.conf``, of switches or of blocks.
 
-    Nodes join the switches or blocks that ``site`` names for them, instead of those in the file.
+    If ``site`` names a switch or block for a node, that overrides the file.
     """
     reader = ConfReader(path)
     switches: list[Switch] = []
@@ -42,12 +42,12 @@ def slurm_topology(text: str, path: Path, site: Affiliations = NO_AFFILIATIONS) 
     kinds = {_kind(line): line for line in lines}
     if SWITCH in kinds and len(kinds) > 1:
         other = next(kinds[kind] for kind in (BLOCK, SIZES, JOINED) if kind in kinds)
-        raise other.error("stands in a file with SwitchName lines; a file describes switches or blocks")
+        raise other.error("is in a file with SwitchName lines; a file must describe either switches or blocks")
     if SWITCH not in kinds and BLOCK not in kinds:
         raise bad_file(path, "holds no line with SwitchName= or BlockName=")
     for line in (line for line in lines if _kind(line) in (SWITCH, BLOCK)):
         below = line.names("switches")
-        # scontrol prints levels, and lists the nodes of a switch again at the switches above it.
+        # scontrol prints levels, and lists the nodes of a switch also at the switches above it.
         if below and "level" in line.values:
             nodes: tuple[str, ...] = ()
         elif line.values.get("nodes", "").upper() != "ALL":
@@ -56,7 +56,7 @@ def slurm_topology(text: str, path: Path, site: Affiliations = NO_AFFILIATIONS) 
             conf = line.path.with_name("slurm.conf")
             if not conf.is_file():
                 raise line.error("Nodes=ALL means the nodes of slurm.conf, which is not beside this file")
-            # NodeName=DEFAULT sets values for the lines after it and names no node.
+            # NodeName=DEFAULT names no node; it sets values for the lines after it.
             described = ConfReader(conf, reader.expander).lines(conf, read_text(conf), "nodename")
             named = [one for one in described if one.word("nodename", "") != "DEFAULT"]
             nodes = tuple(name for one in named for name in one.names("nodename"))
@@ -66,7 +66,7 @@ def slurm_topology(text: str, path: Path, site: Affiliations = NO_AFFILIATIONS) 
         return tree_of_switches(switches)
     given = [line for line in lines if SIZES in line.values]
     if len(given) > 1:
-        raise given[1].error(f"BlockSizes is given twice, before at {given[0].place}")
+        raise given[1].error(f"BlockSizes is given twice, first at {given[0].place}")
     # A topology.conf has one BlockSizes line; what scontrol prints has a size on each block instead.
     printed = {size: line for line in lines for size in line.sizes("blocksize")}
     sizes = given[0].sizes(SIZES) if given else sorted(printed)
@@ -75,15 +75,15 @@ def slurm_topology(text: str, path: Path, site: Affiliations = NO_AFFILIATIONS) 
 
 
 def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
-    """Write a ``topology.conf`` of blocks where they are enforced, else of switches from the leaves upwards."""
+    """Write a ``topology.conf`` of blocks if they are enforced, otherwise of switches from the leaves upwards."""
     used: set[str] = set()
-    # Each line has the first node below it, so that the trees of a forest keep their order.
+    # Each line is stored with the first node below it, so that the trees of a forest keep their order.
     lines: list[tuple[int, str]] = []
     firsts: dict[str, int] = {}
     levels, sizes = cluster.tree.to_levels(), ",".join(map(str, cluster.block_sizes))
     written = {name: _new_name(name, used) for name in levels[0]}
     for name, held in levels[0].items():
-        # All names are checked before anything is written.
+        # Check all names before anything is written.
         try:
             nodes = cluster.hostlist(map(int, held))
         except HostlistError as error:
@@ -97,7 +97,7 @@ def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
         above: dict[str, str] = {}
         for name, below in groups.items():
             members = [written[str(member)] for member in below]
-            # A switch that stands for two levels is written once.
+            # A switch that stands for two levels is written only once.
             above[name] = members[0] if list(below) == [name] else _new_name(name, used)
             if above[name] not in members:
                 firsts[above[name]] = firsts[members[0]]
@@ -112,7 +112,7 @@ def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
 
 
 def _new_name(name: str, used: set[str]) -> str:
-    # Any other character would end the name, or begin a hostlist or a comment.
+    # Other characters would end the name, or begin a hostlist or a comment.
     plain = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:_LONGEST_STEM] or "switch"
     candidates = (plain, *(f"{plain}-{number}" for number in range(2, len(used) + 3)))
     chosen = next(candidate for candidate in candidates if candidate not in used)

@@ -1,4 +1,4 @@
-"""Slurm's ``topology.yaml``: several topologies, each a tree, blocks, rings, toruses or flat (topology.yaml(5))."""
+"""Slurm's ``topology.yaml``: several topologies, each a tree, blocks, rings, toruses, or flat (topology.yaml(5))."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -96,8 +96,8 @@ def slurm_yaml_topology(
 ) -> NamedTree | None:
     """Return the named topology of a parsed ``topology.yaml``; by default the cluster's default, or the first one.
 
-    ``site`` says which partitions and nodes use which topology. Topologies of partitions stand beside the main one if
-    they share no nodes with it. Returns None if the main topology is flat and no other one is used.
+    ``site`` says which partitions and nodes use which topology. Topologies of partitions are placed beside the main one
+    if they share no nodes with it. Returns None if the main topology is flat and no other one is used.
     """
     names = validated(_NamesModel, obj, path).root
     chosen = name or next((one.topology for one in names if one.cluster_default), names[0].topology)
@@ -108,7 +108,7 @@ def slurm_yaml_topology(
     used = Affiliations() if site is None else site
     main = _described(obj, index, path, used)
     if main is None and site is None:
-        fault = f"topology {shown(chosen)} is flat: it names no nodes; give slurm.conf, too, with --cluster"
+        fault = f"topology {shown(chosen)} is flat and names no nodes; also give slurm.conf with --cluster"
         raise bad_file(f"{path}: [{index}]", fault)
     others = {
         one.topology: _described(obj, number, path, used)
@@ -121,7 +121,7 @@ def slurm_yaml_topology(
 
 
 def _described(obj: object, index: int, path: Path, site: Affiliations) -> Described | None:
-    # None for a flat topology, which names no nodes.
+    # Return None for a flat topology, which names no nodes.
     where = f"{path}: [{index}]"
     found = validated(_TopologyModel, cast(list[object], obj)[index], where)
     noun = f"topology {shown(found.topology)}"
@@ -132,7 +132,7 @@ def _described(obj: object, index: int, path: Path, site: Affiliations) -> Descr
     if len(kinds) > 1:
         raise bad_file(where, f"{noun} is both {' and '.join(kinds)}, must be one of them")
     if not kinds:
-        raise bad_file(where, f"{noun} is of no kind: it names no nodes")
+        raise bad_file(where, f"{noun} has no kind and names no nodes; add tree, block, ring, torus3d or flat")
     if kinds == ["flat"]:
         return None
     (kind,) = kinds
@@ -155,7 +155,7 @@ def _described(obj: object, index: int, path: Path, site: Affiliations) -> Descr
 def _side_by_side(
     chosen: str, main: Described | None, others: Mapping[str, Described | None], site: Affiliations
 ) -> NamedTree | None:
-    """Return the trees of several topologies side by side; one that shares nodes with an earlier one is left out."""
+    """Return the trees of several topologies side by side; a topology with nodes of an earlier one is left out."""
     taken: set[str] = set() if main is None else main.nodes
     remarks: list[str] = []
     described: dict[str, Described] = {} if main is None else {chosen: main}

@@ -1,4 +1,4 @@
-"""Lists of trackable resources (TRES) and generic ones, as Slurm writes them.
+"""Parses lists of trackable resources (TRES) and generic resources (GRES), as Slurm writes them.
 
 The forms are those of ``--gres``, ``--tres-per-task``, gres.conf(5), accounting, and what ``scontrol`` of 22.05 to
 26.11 prints: ``gres/gpu:a100=2``, ``gres:gpu:2``, ``gpu:1g.5gb:7(S:0)``.
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from allocopt.files.faults import shown
 
 MOST_GPUS = 10**9
-"""Largest number of GPUs of an entry."""
+"""Largest number of GPUs in an entry."""
 
 # Slurm counts or measures these for every job, so they are not demands.
 _ALWAYS = frozenset(("cpu", "mem", "node", "billing", "energy", "fs", "vmem", "pages", "ic", "gpumem", "gpuutil"))
@@ -29,11 +29,11 @@ class Demands(NamedTuple):
 
 
 def demands_of(text: str) -> Demands:
-    """Return what a list of TRES or generic resources asks for.
+    """Return the demands in a list of TRES or generic resources.
 
-    Understood are ``gres/gpu:a100=4,cpu=8``, and ``gpu:a100:4(S:0-1),shard:2`` with or without ``gres:`` or ``gres/``
-    before each. ``gres/gpu=4`` beside ``gres/gpu:a100=3`` is the number of all GPUs. What Slurm counts for every job,
-    such as ``billing``, and amounts of 0 are not demands. Raises `ValueError` for a text that is not such a list.
+    Accepted forms are ``gres/gpu:a100=4,cpu=8``, and ``gpu:a100:4(S:0-1),shard:2`` with or without ``gres:`` or
+    ``gres/`` before each. ``gres/gpu=4`` beside ``gres/gpu:a100=3`` is the number of all GPUs. Resources that Slurm
+    counts for every job, such as ``billing``, and amounts of 0 are not demands. Raises `ValueError` for other texts.
     """
     if is_nothing(text):
         return Demands()
@@ -60,7 +60,7 @@ def demands_of(text: str) -> Demands:
 
 
 def _demand(part: str, text: str) -> tuple[str, str, float, bool]:
-    # Name, type and amount of one demand, and whether it is written as TRES (with an equals sign).
+    # Return name, type and amount of one demand, and whether it is written as TRES (with an equals sign).
     bare = part.partition("(")[0]
     name, equals, written = bare.partition("=")
     words = re.split("[/:]", name)
@@ -73,20 +73,20 @@ def _demand(part: str, text: str) -> tuple[str, str, float, bool]:
     is_odd = len(words) > 2 or any(word.startswith("-") for word in words)
     if not (words and all(words) and amount) or (equals and not written) or is_odd:
         held = f"is {shown(text)}" if part == text else f"has {shown(part)} in {shown(text)}"
-        raise ValueError(f"{held}, must be such as gres/gpu:a100=2 or gpu:a100:2")
+        raise ValueError(f"{held}, must be a list such as gres/gpu:a100=2 or gpu:a100:2")
     kind = ":".join(words[1:])
     if words[0] in _KINDS and not is_generic:
         name = words[0] if words[0] in _ALWAYS else f"{words[0]}/{kind}".rstrip("/")
         return name, "", float(amount[1]), bool(equals)
     if equals and not is_generic and words[0] not in _ALWAYS and words[0] != "gpu":
-        # Slurm's own name, such as the number of a resource that the site has added.
+        # A TRES that is not a generic resource, for example one that the site has added.
         return f"TRES/{words[0]}", kind, float(amount[1]), True
     name = words[0] if words[0] == "gpu" or words[0] in _ALWAYS else f"gres/{words[0]}"
     return name, kind, float(amount[1]) * _FACTORS[amount[2].upper()], bool(equals)
 
 
 def licenses_of(text: str) -> list[str]:
-    """Return the demands of a list of licences such as ``matlab@server:2,ansys=1``: ``license/ansys`` for one."""
+    """Return the demands in a list of licences such as ``matlab@server:2,ansys=1``, each as in ``license/ansys``."""
     if is_nothing(text):
         return []
     parts = (re.split("[:=]", part.strip(), maxsplit=1) for part in re.split("[,;|]", text) if part.strip())
@@ -94,12 +94,12 @@ def licenses_of(text: str) -> list[str]:
 
 
 def reservation_of(text: str) -> list[str]:
-    """Return the demand of a job that runs in a reservation of this name or number, an empty list for none."""
+    """Return the demand of a job for a reservation, given its name or number; empty if there is none."""
     return [] if is_nothing(text) or text.strip() == "0" else ["--reservation"]
 
 
 def is_nothing(text: str) -> bool:
-    """Return whether a text is one of those that Slurm, or a program that reads its tables, writes for no value."""
+    """Return whether a text stands for no value, as Slurm or a program that reads its tables writes it."""
     return text.strip().lower() in _NOTHING
 
 

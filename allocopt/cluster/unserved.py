@@ -1,4 +1,4 @@
-"""Why a cluster can never serve a job: errors with a short reason, by which jobs are counted."""
+"""Errors for jobs that a cluster can never serve, each with a short reason by which jobs are counted."""
 
 from collections.abc import Collection, Iterable
 
@@ -27,16 +27,16 @@ class UnservedError(InvalidProblemError):
 
 
 class OverLimitError(UnservedError):
-    """A job over the limits of its partition, which Slurm refuses where ``EnforcePartLimits`` is set."""
+    """A job exceeds a limit of its partition; Slurm refuses it if ``EnforcePartLimits`` is set."""
 
 
 def reasons_in_words(reasons: Iterable[tuple[str, int]]) -> str:
-    """Write reasons with their numbers of jobs in one line: ``larger than the machine: 3; not ended: 1``."""
+    """Return reasons with their numbers of jobs in one line: ``larger than the machine: 3; not ended: 1``."""
     return "; ".join(f"{reason}: {jobs:,}" for reason, jobs in reasons)
 
 
 def counted(reasons: Iterable[str]) -> list[tuple[str, int]]:
-    """Count reasons in order of their first occurrence; empty ones are skipped."""
+    """Return reasons with their counts, in order of their first occurrence, without empty ones."""
     counts: dict[str, int] = {}
     for reason in filter(None, reasons):
         counts[reason] = counts.get(reason, 0) + 1
@@ -44,7 +44,7 @@ def counted(reasons: Iterable[str]) -> list[tuple[str, int]]:
 
 
 def brief(text: str) -> str:
-    """Return a name or an expression as a reason shows it: on one line, and not too long."""
+    """Return a name or an expression for use in a reason: printable, and cut if it is too long."""
     seen = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
     return seen if len(seen) <= MOST_SHOWN else f"{seen[: MOST_SHOWN - 3]}..."
 
@@ -61,13 +61,13 @@ def unknown_partition(name: str, known: Iterable[str]) -> UnservedError:
 
 
 def closed_partition(name: str, why: str) -> UnservedError:
-    """Return the error of a job in a partition in which no job starts, and why, such as ``is down``."""
+    """Return the error of a job in a partition in which no job starts; ``why`` is such as ``is down``."""
     return UnservedError("request", f"partition {brief(name)} {why}")
 
 
 def over_time(asked_s: float, most_s: float, partition: str) -> OverLimitError:
     """Return the error of a job that asks for more time than its partition allows; times in seconds."""
-    fault = f"asks for {asked_s:g} s, its partition lets jobs run {most_s:g} s"
+    fault = f"asks for {asked_s:g} s, its partition allows {most_s:g} s"
     return OverLimitError("request", fault, f"over the time limit of partition {brief(partition)}")
 
 
@@ -81,7 +81,7 @@ def no_feature(constraint: str, asked: Collection[str], there: Collection[str], 
     asked, there
         The features that it names, and those that some node has.
     where
-        The nodes that were searched: empty for all nodes, or such as ``of partition main``.
+        The nodes that were searched: empty for all nodes, or a phrase such as ``of partition main``.
     """
     missing = sorted(set(asked) - set(there))
     nodes = f"no node {where}".rstrip()
@@ -91,7 +91,7 @@ def no_feature(constraint: str, asked: Collection[str], there: Collection[str], 
 
 
 def no_gpus(kind: str, where: str = "") -> UnservedError:
-    """Return the error of a job whose GPUs no node has; an empty type means any type; ``where`` as in `no_feature`."""
+    """Return the error of a job whose GPUs no node has. An empty type means any type; ``where`` as in `no_feature`."""
     of_type = f" of type {brief(kind)}" if kind else ""
     return UnservedError("request", f"{f'no node {where}'.rstrip()} has GPUs{of_type}")
 

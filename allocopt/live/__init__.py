@@ -1,1 +1,1 @@
-"""Placement on clusters that run: what they say, what to start where, and making them do it."""
+"""Placement on running clusters: reads their state, plans what starts where, and carries it out."""

@@ -1,6 +1,6 @@
-"""The journal of a service: a JSON object a line for everything that it saw, decided and did.
+"""The journal of a service: one JSON object per line for everything that it saw, decided and did.
 
-A window whose solver gave no answer has the greedy one, and says why in ``cut``.
+A window whose solver gave no answer has the greedy answer; ``cut`` states the reason.
 """
 
 import fcntl
@@ -33,18 +33,33 @@ _COUNTS: Mapping[str, str] = {
     "moved": "as_pinned",
     "relocation dropped": "relocations_dropped",
 }
-"""Which of `Totals` counts the events of a name."""
+"""The field of `Totals` that counts the events of each name."""
 
 
 @dataclass(slots=True)
 class Totals:
     """Sums over the events of one run of a service.
 
-    Numbers of looks, of windows, of those proved, of those cut to the greedy answer, and of their jobs, the hop costs
-    of the answers and of the greedy ones, seconds of plans and solves; of starts that were judged and those of proven
-    optimum, with the hop costs of what was chosen and what could have been; of jobs that were pinned, that started as
-    pinned, and that were given free, and of what Slurm refused; of relocations, of those proved,
-    done and dropped, and of jobs that were queued again.
+    Parameters
+    ----------
+    looks
+        Number of looks.
+    windows, proved, cut, jobs
+        Numbers of windows, of those proved, of those cut to the greedy answer, and of their jobs.
+    objective, greedy
+        Hop costs of the answers of windows, and of the greedy answers.
+    plan_s, solve_s
+        Seconds of plans and solves.
+    starts, starts_proved
+        Numbers of starts that were judged, and of those with a proven optimum.
+    chosen, optimum
+        Hop costs of the latter: of Slurm's choices, and of the optima.
+    pinned, as_pinned, unpinned, refused
+        Numbers of jobs that were pinned, that started as pinned, whose pin was taken back, and of refusals by Slurm.
+    relocations, relocations_proved, relocated, relocations_dropped
+        Numbers of relocations that were planned, proved, done and dropped.
+    requeued
+        Number of jobs that were requeued.
     """
 
     looks: int = 0
@@ -72,7 +87,7 @@ class Totals:
 
     @property
     def regret(self) -> float:
-        """Hop cost beyond the optima of the starts that were judged, relative to them."""
+        """Hop cost of judged starts above their optima, relative to these."""
         return self.chosen / self.optimum - 1.0 if self.optimum else 0.0
 
     def add(self, event: Mapping[str, Any]) -> None:
@@ -108,12 +123,12 @@ class Totals:
 
 
 class Journal:
-    """A journal that is written; what a crash cut off in its last line is taken away.
+    """A journal for writing. A last line that a crash has left incomplete is removed.
 
-    A file that is renamed or emptied meanwhile, as logrotate does, is followed by another of the same name, which
-    begins with the first event of this run; `files` counts them. `totals` are over this run.
+    If the file is renamed or emptied, as logrotate does, writing continues in a file of the same name, which begins
+    with the first event of this run; `files` counts the files. `totals` covers this run.
 
-    Raises `BadFileError` if the file is none, cannot be written, or another service writes it.
+    Raises `BadFileError` if the file is not a journal, cannot be written, or is written by another service.
     """
 
     def __init__(self, path: Path) -> None:
@@ -127,24 +142,24 @@ class Journal:
         path = self.path
         try:
             self._file = path.open("a+b")
-            # Two services of a cluster are told apart elsewhere; this keeps a file from being shared.
+            # The lock of `only_service` keeps two services off one cluster, this lock off one file.
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.files += 1
             self._file.seek(0)
             first = self._file.readline()
             if first and FORMAT.encode() not in first:
-                raise bad_file(path, "line 1", f"is none of a journal, whose format is {FORMAT}")
+                raise bad_file(path, "line 1", f"is not a line of an allocopt journal (expected format {FORMAT})")
             if first:
                 with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as held:
                     whole = held.rfind(b"\n") + 1
                 self._file.truncate(whole)
         except BlockingIOError:
-            raise bad_file(path, "another service writes it") from None
+            raise bad_file(path, "another service writes this journal, give another file") from None
         except OSError as error:
             raise bad_file(path, os_fault(error)) from None
 
     def write(self, event: str, at_s: float, **values: object) -> None:
-        """Append an event, at once."""
+        """Append an event and flush it."""
         when = datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")
         told = {"event": event, "at": when, **values}
         line = compact_json(told).encode() + b"\n"
@@ -175,7 +190,7 @@ class Journal:
 
 
 def read_journal(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the events of a journal; a last line that is being written is left out.
+    """Yield the events of a journal, without an incomplete last line.
 
     Raises `BadFileError` if it is not a journal, or another line is damaged.
     """
@@ -208,13 +223,13 @@ def read_line(file: BinaryIO, path: Path, where: str) -> bytes:
 
 
 def parsed(line: bytes, path: Path, where: str, *, is_first: bool = False) -> dict[str, Any]:
-    """Return the event of a line; raise `BadFileError` if it is not one, or the first and not a journal's."""
+    """Return the event of a line. Raises `BadFileError` if there is none, or the first line is not a journal's."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
         event = None
     if not isinstance(event, dict) or "event" not in event or (is_first and event.get("format") != FORMAT):
-        right = f"must be an event of a journal, whose first line has the format {FORMAT!r}"
+        right = f"must be an event of an allocopt journal, whose first line names the format {FORMAT!r}"
         raise bad_file(path, where, f"is damaged, {right}")
     validated(model_of(event), event, f"{path}: {where}")
     return event
@@ -222,7 +237,7 @@ def parsed(line: bytes, path: Path, where: str, *, is_first: bool = False) -> di
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A window or relocation whose answer does not hold."""
+    """A window or relocation whose answer is wrong."""
 
     line: int
     fault: str
@@ -230,13 +245,13 @@ class Wrong:
 
 @dataclass(slots=True)
 class Replay(Totals):
-    """What a journal holds over all its runs, verified again, and what of it does not hold."""
+    """Totals over all runs of a journal whose answers were verified again, and the answers that are wrong."""
 
     wrong: list[Wrong] = field(default_factory=list)
 
     @classmethod
     def of(cls, path: Path) -> "Replay":
-        """Verify every answer of a journal again, and add up; raise `BadFileError` if it is damaged."""
+        """Verify every answer of a journal again, and add up. Raises `BadFileError` if the journal is damaged."""
         found = cls()
         for number, event in enumerate(read_journal(path), 1):
             check, counted = _CHECKS.get(event["event"], (None, ""))
@@ -271,11 +286,13 @@ def _fault_of_relocation(event: Mapping[str, Any], path: Path) -> str:
     told = [(step["action"], step["job"]) for step in event["steps"]]
     if told != [(step["action"], step["job"]) for step in event["answer"]["steps"]]:
         return "has other steps than its answer"
-    return "" if abs(cost - event["cost"]) <= EQUAL_RELATIVE * max(1.0, cost) else f"has a cost of {cost:g}"
+    return (
+        "" if abs(cost - event["cost"]) <= EQUAL_RELATIVE * max(1.0, cost) else f"states a wrong cost, it is {cost:g}"
+    )
 
 
 _CHECKS: Mapping[str, tuple[Callable[[Mapping[str, Any], Path], str], str]] = {
     "window": (_fault_of_window, "windows"),
     "relocation": (_fault_of_relocation, "relocations"),
 }
-"""How answers of events are verified again, and what of `Totals` counts them."""
+"""The function that verifies the answer of an event again, and the field of `Totals` that counts such events."""

@@ -1,4 +1,4 @@
-"""An order of its own for jobs that wait: by the scores of a network, from what is seen of jobs that start and end."""
+"""A queue order for waiting jobs by the scores of a network, with a history of jobs that started and ended."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ from allocopt.simulator.shared.state import SharedMachine, amounts_asked
 from allocopt.traces.workload import Workload
 
 ENDED = frozenset(("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "DEADLINE"))
-"""States of jobs that have ended by themselves, or whose user ended them: how long they ran is learned from."""
+"""States of jobs whose run times are learned from: neither the machine nor the scheduler cut them off."""
 
 
 _NONE, _NO_IDS = np.empty(0), np.empty(0, dtype=np.int64)
 
 
 def network_named(policy: str, options: dict[str, str] | None = None) -> FloatArray:
-    """Return the network of a queue order by scores, such as ``evolved-priority``; others raise `UsageError`."""
+    """Return the network of a policy that scores jobs, such as ``evolved-priority``. Others raise `UsageError`."""
     order = get_policy(policy, options)
     if isinstance(order, QueueOrder):
         keys = order.keys(Workload("no jobs", _NO_IDS, _NONE, _NONE, _NO_IDS, _NONE), np.random.default_rng(0))
@@ -37,18 +37,18 @@ def network_named(policy: str, options: dict[str, str] | None = None) -> FloatAr
 
 @dataclass(slots=True)
 class LiveOrder:
-    """The order of a network on a cluster that runs, and what was seen of its jobs since the service began."""
+    """The queue order of a network on a running cluster, and what it has learned since the service began."""
 
     network: FloatArray
     _users: dict[str, FloatArray] = field(default_factory=dict)  # rows of `Scores.history`
     _waits: FloatArray = field(
         default_factory=lambda: np.zeros(N_STARTED + 1)
     )  # as the row ``WAITING`` of `Scores.now`
-    _begun: set[str] = field(default_factory=set)  # listed jobs whose start, and whose end, was learned from
-    _ended: set[str] = field(default_factory=set)
+    _begun: set[str] = field(default_factory=set)  # listed jobs whose start was learned from
+    _ended: set[str] = field(default_factory=set)  # listed jobs whose end was learned from
 
     def learn(self, look: Look) -> None:
-        """Learn from the jobs that have started and ended since the last look; a look lists each for some minutes."""
+        """Learn from the jobs that have started or ended since the last look; Slurm lists ended ones for minutes."""
         ended = [job for job in look.jobs if job.state in ENDED and 0 < job.start_s < job.end_s]
         begun = [*(job for job in look.jobs if job.state in RUNNING and job.start_s > 0), *ended]
         for job in sorted(begun, key=lambda job: (job.start_s, job.number)):
@@ -61,19 +61,19 @@ class LiveOrder:
         self._begun, self._ended = {job.id for job in begun}, {job.id for job in ended}
 
     def run_s(self, job: SlurmJob) -> float:
-        """Return how long a job is predicted to run, in seconds, by the last jobs of its user that were seen to end."""
+        """Return the predicted run time of a job in seconds, from its user's last jobs; its limit if there are none."""
         past = self._users.get(job.user)
         return job.finite_limit_s if past is None else run_time_after(past, job.finite_limit_s)
 
     def places(self, look: Look, jobs: Sequence[SlurmJob], requests: Sequence[ClusterRequest]) -> IntArray:
-        """Return the places of waiting jobs in the order of their scores, the first one first, shape ``(n,)``.
+        """Return the indices of waiting jobs in the order of their scores, the first in line first, shape ``(n,)``.
 
         Parameters
         ----------
         look
             The cluster now.
         jobs, requests
-            The waiting jobs, in Slurm's order, which decides between equal scores; and what they ask for.
+            The waiting jobs in Slurm's order, which decides between equal scores, and what they ask for.
         """
         make_ready((score_queue,))
         machine, n = SharedMachine.of(look.cluster), len(jobs)
@@ -96,16 +96,16 @@ class LiveOrder:
 
 
 def waited(job: SlurmJob, until_s: float) -> float:
-    """Return how long a job has waited until a time: since it was submitted, or since it might begin."""
-    # A job that is held here may begin later for that reason.
+    """Return the seconds that a job has waited until a time, from the later of its submission and its begin time."""
+    # The begin time of a job that is held here is not its user's.
     since = job.submit_s if job.is_delayed else max(job.submit_s, job.begin_s)
     return max(0.0, until_s - since)
 
 
 def exchanged(jobs: Sequence[SlurmJob], is_ours: Sequence[bool], places: IntArray) -> list[int]:
-    """Return the places of jobs in an order in which ours have exchanged theirs, those of others as they are.
+    """Return the indices of jobs in an order in which ours exchange places and all others keep theirs.
 
-    Jobs exchange places with jobs of their own partition only: what a site gives a partition stays with it.
+    Jobs exchange places only within a partition, so that partitions keep the priority that the site gives them.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def exchanged(jobs: Sequence[SlurmJob], is_ours: Sequence[bool], places: IntArra
     is_ours
         Whether each has opted in.
     places
-        Places of the jobs in the order that ours are to have among themselves.
+        Indices of the jobs in the order that ours are to have among themselves.
     """
     wanted: dict[str, list[int]] = {}
     for place in places.tolist():
@@ -125,10 +125,10 @@ def exchanged(jobs: Sequence[SlurmJob], is_ours: Sequence[bool], places: IntArra
 
 
 def nice_of(jobs: Sequence[SlurmJob]) -> dict[str, tuple[SlurmJob, int]]:
-    """Return what to take from the priorities of jobs, so that those of a partition come to stand in this order.
+    """Return the nice values that make Slurm keep the jobs of each partition in this order.
 
-    The jobs of a partition share the priorities that they have of their own: the first one gets the highest. Only jobs
-    are returned whose value changes, by their ids, with it; tasks of an array that wait as one are one job.
+    The own priorities of a partition's jobs are redistributed: the first job gets the highest one. The result has only
+    the jobs whose nice value changes, by id, with that value. Tasks of an array that wait as one record are one job.
     """
     listed: dict[str, SlurmJob] = {}
     for job in jobs:
@@ -146,7 +146,7 @@ def nice_of(jobs: Sequence[SlurmJob]) -> dict[str, tuple[SlurmJob, int]]:
 
 
 def _falling(values: Sequence[int]) -> list[int]:
-    """Return values of which each is less than that before it: Slurm looks at jobs of equal priority by their ids."""
+    """Return values lowered until each is below the one before: Slurm orders jobs of equal priority by their ids."""
     found = list(values[:1])
     for value in values[1:]:
         found.append(min(value, found[-1] - 1))

@@ -1,4 +1,4 @@
-"""A local page of a live service, and its metrics for Prometheus, from the journal alone."""
+"""A local page of a live service, and its metrics for Prometheus, made from the journal only."""
 
 import threading
 import time
@@ -23,16 +23,12 @@ from allocopt.report.words import number, percent, shortened, time_unit
 METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _MOST_ROWS = 200
 _BINS = 40
-# Several readers share a page that is so fresh.
-_FRESH_S = 1.0
+_FRESH_S = 1.0  # age up to which several readers share a page
 
 
 @dataclass(slots=True)
 class LivePage:
-    """What is said of a service: a page for people and metrics for Prometheus.
-
-    May be asked by several threads.
-    """
+    """Makes a page for people and metrics for Prometheus about a service. Several threads may use it."""
 
     journal: Follower
     _colours: dict[str, int] = field(default_factory=dict)
@@ -75,7 +71,7 @@ class LivePage:
         for hostlist in view.away.values():
             owner[[numbers[name] for name in expand_hostlist(hostlist) if name in numbers]] = TAKEN
         placed = {job: told for job, told in (*view.running(), *view.waiting()) if told.get("on")}
-        # A job keeps its colour as long as it is there: others choose after it.
+        # A job keeps its colour as long as it is listed: new jobs choose after it.
         jobs = sorted(placed, key=lambda job: job not in self._colours)
         labels = [job if placed[job]["state"] == "running" else f"{job} {placed[job]['state']}" for job in jobs]
         for at, job in enumerate(jobs):
@@ -115,8 +111,8 @@ def _verdicts(view: View, found: Mapping[str, Any]) -> Iterator[str]:
         yield f"The answers of {windows} cost {percent(found['gain'])} fewer hops than those of the greedy rule."
     if totals.starts_proved:
         yield (
-            f"Of {totals.starts_proved:,} starts that were judged, the hop cost is {percent(totals.regret)} beyond the "
-            "proven optimum of each: the regret."
+            f"Regret: the hop cost of {totals.starts_proved:,} judged starts is {percent(totals.regret)} above their "
+            "proven optima."
         )
 
 
@@ -183,7 +179,7 @@ def _time_section(view: View) -> Iterator[Section]:
             x = Axis((x.domain[1], x.domain[0]), x.ticks, x.title, unit=x.unit)
             made = Panel(colours, x, Axis.linear(np.append(values, (0.0, 1.0)), title, unit_of), 190)
             names = ("answers", "greedy rule") if len(lines) > 1 else ("",)
-            # The last is drawn first: where lines meet, the first is seen.
+            # The first line is drawn last, so that it is seen if lines coincide.
             for series, name, line in reversed([*zip(range(len(lines)), names, lines, strict=True)]):
                 known = np.isfinite(line)
                 made.line(series, ago[known], line[known], name or title)
@@ -236,8 +232,8 @@ def metrics_text(view: View, now_s: float) -> str:
         ("looks", "", "Looks at the cluster.", totals.looks),
         ("windows", "", "Windows that were solved.", totals.windows),
         ("windows_proved", "", "Windows whose answer was proved to be optimal.", totals.proved),
-        ("windows_cut", "", "Windows whose solver gave no answer in time, where the greedy one holds.", totals.cut),
-        ("window_jobs", "", "Jobs of windows.", totals.jobs),
+        ("windows_cut", "", "Windows with the greedy answer, because the solver gave none in time.", totals.cut),
+        ("window_jobs", "", "Jobs in windows.", totals.jobs),
         ("hop_cost", "", "Hop cost of the answers of windows.", totals.objective),
         ("greedy_hop_cost", "", "Hop cost of the greedy rule's answers of the same windows.", totals.greedy),
         ("plan_seconds", "seconds", "Time that plans took.", totals.plan_s),
@@ -248,19 +244,24 @@ def metrics_text(view: View, now_s: float) -> str:
         ("jobs_pinned", "", "Jobs that were pinned to nodes.", totals.pinned),
         ("jobs_as_pinned", "", "Jobs that started on the nodes to which they were pinned.", totals.as_pinned),
         ("jobs_unpinned", "", "Jobs whose pin was taken back.", totals.unpinned),
-        ("refused", "", "What Slurm refused.", totals.refused),
-        ("relocations", "", "Plans that make room for a gang, and proofs that none does.", totals.relocations),
+        ("refused", "", "Requests that Slurm refused.", totals.refused),
+        ("relocations", "", "Plans that make room for a gang, and proofs that no plan does.", totals.relocations),
         ("relocations_done", "", "Relocations that were carried out.", totals.relocated),
         ("relocations_dropped", "", "Relocations that were given up.", totals.relocations_dropped),
-        ("jobs_requeued", "", "Jobs that were queued again for a gang.", totals.requeued),
+        ("jobs_requeued", "", "Jobs that were requeued for a gang.", totals.requeued),
     )
     gauges: tuple[tuple[str, str, str, float | None], ...] = (
         ("up", "", "Whether the service runs and Slurm answers it.", float(found["condition"] == "running")),
         ("last_look_age_seconds", "seconds", "Time since the last look that was written.", found["look_age_s"]),
-        ("regret_ratio", "ratio", "Hop cost of judged starts beyond their proven optima.", found["regret"]),
+        (
+            "regret_ratio",
+            "ratio",
+            "Hop cost of judged starts above their proven optima, relative to these.",
+            found["regret"],
+        ),
         ("window_gap_ratio", "ratio", "Gap of the last window.", window.get("gap")),
         ("window_hop_cost", "", "Hop cost of the last window.", window.get("objective")),
-        ("queue_length", "", "Jobs that wait, held and pinned ones among them.", len(view.waiting())),
+        ("queue_length", "", "Waiting jobs, including held and pinned ones.", len(view.waiting())),
         ("nodes", "", "Nodes of the cluster.", found["nodes"]),
         ("nodes_busy", "", "Nodes that have jobs.", found["nodes_busy"]),
     )
@@ -291,7 +292,7 @@ def _label(value: object) -> str:
 
 
 class PageServer(LocalServer):
-    """Answers ``/`` with the page, ``/metrics`` with the metrics."""
+    """Serves the page at ``/`` and the metrics at ``/metrics``."""
 
     def __init__(self, page: LivePage, port: int) -> None:
         self.page = page
@@ -311,7 +312,7 @@ class _Handler(LocalHandler):
             except MissingPackageError as error:
                 self._answer(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", f"{error}\n")
         else:
-            self._answer(HTTPStatus.NOT_FOUND, "text/plain", "there are / and /metrics\n")
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", "not found; there are / and /metrics\n")
 
     def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
         self.reply(

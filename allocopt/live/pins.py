@@ -1,4 +1,4 @@
-"""What a pin is to Slurm: nodes by name and a mark in the job's administrator's comment, and how it ends."""
+"""Values of Slurm jobs that make and end a pin: named nodes, and a mark in the job's administrator's comment."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,31 +6,31 @@ from allocopt.cluster.hostlist import fold_hostlist
 from allocopt.live.slurm import MARK, SlurmJob
 
 FREE: Mapping[str, str] = {"StartTime": "now", "AdminComment": ""}
-"""Values of a job that is no longer held or looked after."""
+"""Values that end a hold and remove the mark."""
 
 
 def mark_of(job: SlurmJob, by_ms: int) -> str:
-    """Return the mark of a job that a service looks after, which began at a time in ms since 1970."""
+    """Return the mark of a job that is managed by the service which began at ``by_ms``, in ms since 1970."""
     return f"{MARK} priority={job.own_priority} by={by_ms}"
 
 
 def pinned(job: SlurmJob, nodes: Sequence[str], mark: str, now_s: float) -> dict[str, str]:
-    """Return the values that pin a job to nodes, and let it begin there at once."""
+    """Return the values that pin a job to nodes and let it begin there at once."""
     values = {"ReqNodeList": fold_hostlist(nodes), "StartTime": "now"}
-    # A list of nodes is a minimum, to which Slurm adds.
+    # Slurm may add nodes to the list if the job allows more.
     if range_of := _range(job):
         values["NumNodes"] = str(len(nodes))
     return {**values, "AdminComment": f"{mark} pinned={int(now_s)}{range_of}"}
 
 
 def requeued(job: SlurmJob, mark: str, now_s: float) -> dict[str, str]:
-    """Return the values of a job that is about to be queued again; if it was pinned, that can still be ended."""
+    """Return the values that mark a job before it is requeued; they keep what is needed to end an earlier pin."""
     was_pinned = f" pinned={job.mark['pinned']}{_range(job)}" if job.is_pinned else ""
     return {"AdminComment": f"{mark} requeued={int(now_s)}{was_pinned}"}
 
 
 def _range(job: SlurmJob) -> str:
-    """Return what a mark says of the number of nodes that a job asked for, before any pin; empty if that is fixed."""
+    """Return the part of a mark with the range of nodes that a job asked for before any pin; empty if it is fixed."""
     asked = job.request
     if job.is_pinned:
         return f" least={job.mark['least']} most={job.mark['most']}" if {"least", "most"} <= job.mark.keys() else ""
@@ -40,7 +40,7 @@ def _range(job: SlurmJob) -> str:
 
 
 def cleared(job: SlurmJob) -> dict[str, str]:
-    """Return the values that give a job back what it asked for before it was pinned; none if it is not."""
+    """Return the values that restore what a job asked for before it was pinned; empty if it is not pinned."""
     if not job.is_pinned:
         return {}
     mark = job.mark

@@ -1,4 +1,4 @@
-"""Which waiting jobs start now, by priority with EASY backfilling, and on which nodes, by any solver."""
+"""Plans which waiting jobs start now, by priority with EASY backfilling, and on which nodes, by any solver."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -55,7 +55,7 @@ class PlannedWindow:
         greedy: Sequence[Mapping[int, int]],
         name: str,
     ) -> "PlannedWindow":
-        """Return the window of some jobs; ``greedy`` holds the tasks of each by node, the rest as in `window_problem`.
+        """Return the window of some jobs. ``greedy`` holds the tasks of each by node; the rest is for `window_problem`.
 
         Raises `InvalidProblemError` or `InvalidSolutionError` if the problem or the greedy solution is invalid.
         """
@@ -66,8 +66,8 @@ class PlannedWindow:
     def nodes(self, solution: Allocation | Placements) -> dict[str, tuple[str, ...]]:
         """Return the names of the nodes of each job that can be pinned at once.
 
-        Slurm distributes the tasks of a job over its nodes itself. A job that shares nodes with jobs before it may find
-        too little room for that; it is left out.
+        Slurm, not the solver, distributes the tasks of a job over its nodes. A job that shares nodes is left out if it
+        would not fit in this way, after the jobs before it.
         """
         sets = solution.nodes if isinstance(solution, Allocation) else solution.node_sets
         jobs: Sequence[Job | PlacementJob] = self.problem.jobs
@@ -86,12 +86,12 @@ class PlannedWindow:
     def solved(self, solver: str, time_limit: float, seed: int) -> Result:
         """Return the verified result of a solver, never worse than the greedy solution."""
         found = window_solver(solver, self.problem.kind)
-        # Compiling does not count as time of the solver.
+        # Compile before the solver's clock starts.
         prepare(found, [self.problem])
         return solve(self.problem, solver=found, time_limit=time_limit, seed=seed, warm_start=self.greedy)
 
     def unsolved(self, runtime_s: float, seed: int) -> Result:
-        """Return the greedy solution as a result, for want of another."""
+        """Return the greedy solution as a result, for a solver that gave no answer."""
         return Result(
             Status.FEASIBLE, StopReason.TIME_LIMIT, self.greedy_objective, None, runtime_s, self.greedy, seed,
             "greedy", __version__,
@@ -100,18 +100,18 @@ class PlannedWindow:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What starts now.
+    """The jobs that start now.
 
     Parameters
     ----------
     window
         The jobs that start now and whose nodes are chosen here; None if there are none.
     starting
-        Ids of all jobs that start now, in the order of the queue, also of those whose nodes Slurm chooses.
+        Ids of all jobs that start now, in the order of the queue, including those whose nodes Slurm chooses.
     order
-        Ids of the jobs that were looked at, in the order of the queue.
+        Ids of the jobs that were considered, in the order of the queue.
     left
-        Why other waiting jobs were not looked at, by id.
+        Why other waiting jobs were not considered, by id.
     """
 
     window: PlannedWindow | None
@@ -121,22 +121,22 @@ class Plan:
 
 
 def queue_of(look: Look, order: LiveOrder | None, is_ordered: Callable[[SlurmJob], bool]) -> "Queue":
-    """Return the waiting jobs that may start, in Slurm's order, those that are ordered here in that of ``order``."""
+    """Return the waiting jobs that may start, in Slurm's order, with those that are ordered here put into ``order``."""
     return ordered(look, Queue.of(look), order, is_ordered)
 
 
 def ordered(look: Look, queue: "Queue", order: LiveOrder | None, is_ordered: Callable[[SlurmJob], bool]) -> "Queue":
-    """Return a queue in Slurm's order with the jobs that are ordered here in that of ``order``."""
+    """Return a queue that is in Slurm's order, with the jobs that are ordered here put into ``order``."""
     if order is None or not queue.jobs:
         return queue
     return queue.taken(exchanged(queue.jobs, list(map(is_ordered, queue.jobs)), order.places(look, *queue[:2])))
 
 
 def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed", queue: "Queue | None" = None) -> Plan:
-    """Return what starts now.
+    """Return the jobs that start now.
 
-    Jobs are looked at in the order of their partitions' tiers and their priorities; jobs that wait for another reason
-    than room, such as a limit of their user, are left out. EASY backfilling reserves nodes for the first job of each
+    Jobs are considered in the order of their partitions' tiers and their priorities. Jobs that do not wait for room,
+    but for example for a limit of their user, are left out. EASY backfilling reserves nodes for the first job of each
     partition that finds no room. Jobs whose nodes are not chosen here are planned, too: Slurm is about to start them.
 
     Parameters
@@ -148,7 +148,7 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed",
     name
         Name of the problem.
     queue
-        The waiting jobs in their order; if not given, in Slurm's.
+        The waiting jobs in their order; by default Slurm's.
     """
     cluster, now = look.cluster, look.now_s
     running, free, used = present(look, lambda job: job.end_s)
@@ -156,7 +156,7 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed",
     order = tuple(job.id for job in queue.jobs)
     if not order:
         return Plan(None, (), order, queue.left)
-    # The queue is in the order of tiers already.
+    # The queue is already sorted by tiers.
     machine = SharedMachine.of(cluster).without_tiers()
     state = state_after_pass(machine, running, queue.requests, np.array(queue.limits_s), EASY, now)
     begun = np.flatnonzero(~np.isnan(state.jobs["start"][: len(order)])).tolist()
@@ -165,7 +165,7 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed",
     for at in begun:
         job, request, places = queue.jobs[at], queue.requests[at], places_of(state, at)
         if is_ours(job):
-            # If the pass put a job beside a reservation that begins before it ends, it keeps the nodes of the pass.
+            # If a reservation begins before the job ends, the job may use nodes of it only as the pass placed it.
             masks, avoided = request.masks, _reserved(state, now + queue.limits_s[at])
             if avoided[list(places)].any():
                 masks = np.isin(np.arange(cluster.size), list(places))[None]
@@ -182,7 +182,7 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed",
 
 
 class Present(NamedTuple):
-    """What is held on a cluster, by jobs that run there, and by pinned jobs that have been promised their nodes."""
+    """The resources that running jobs hold on a cluster, and pinned jobs, whose nodes are promised to them."""
 
     running: list[RunningJob]
     free: IntArray  # amounts on each node, shape ``(m, R)``
@@ -190,13 +190,13 @@ class Present(NamedTuple):
 
 
 def present(look: Look, end_s: Callable[[SlurmJob], float]) -> Present:
-    """Return what is held on a cluster, given when each running job is expected to end."""
+    """Return the resources held on a cluster; ``end_s`` gives the expected end of a running job."""
     cluster = look.cluster
     found = Present([], cluster.capacity.copy(), np.zeros(cluster.size, dtype=np.bool_))
     for job in look.jobs:
         if job.state in RUNNING:
             nodes, held = look.held(job)
-            # Slurm may be configured to over-commit nodes: then these are full.
+            # Slurm may over-commit a node: then it is full.
             held = np.minimum(held, found.free[nodes])
             found.free[nodes] -= held
             found.used[nodes] = True
@@ -246,7 +246,7 @@ class Queue(NamedTuple):
         return queue
 
     def taken(self, places: Sequence[int]) -> "Queue":
-        """Return the queue with its jobs in another order, given their places."""
+        """Return the queue of the jobs at some places, in this order."""
         return Queue(
             [self.jobs[at] for at in places],
             [self.requests[at] for at in places],
@@ -256,9 +256,9 @@ class Queue(NamedTuple):
 
 
 def started_alone(look: Look, job: SlurmJob, gone: Sequence[SlurmJob] = ()) -> PlannedWindow | None:
-    """Return the choice that Slurm had when it started a job: its nodes, and all that no other job held then.
+    """Return the choice that Slurm had when it started a job: its nodes, and everything that no other job held then.
 
-    Returns None if the job is not understood or has one node only, or if it is not known what was idle.
+    Returns None if the request is not understood, if the job has only one node, or if it is unknown what was idle.
 
     Parameters
     ----------
@@ -267,8 +267,8 @@ def started_alone(look: Look, job: SlurmJob, gone: Sequence[SlurmJob] = ()) -> P
     job
         The job that has started.
     gone
-        Jobs that had nodes before and are not listed any more, see `Look.gone_since`. Such a job is known to have ended
-        before ``job`` started only if a node of both has too few cores for both.
+        Jobs that had nodes before and are no longer listed, see `Look.gone_since`. Such a job is known to have ended
+        before ``job`` started only if they have a node in common with too few cores for both.
     """
     if job.request is None or len(job.allocated) < 2:
         return None
@@ -284,7 +284,7 @@ def started_alone(look: Look, job: SlurmJob, gone: Sequence[SlurmJob] = ()) -> P
     held = np.array(sorted(look.numbers[name] for name in job.allocated), dtype=np.int64)
     try:
         request = job.request.on(look.cluster)
-        # As many nodes as Slurm took; these may be chosen even if they are closed by now.
+        # Ask for as many nodes as Slurm took, and allow these even if they are closed by now.
         masks = request.masks & look.open_until(job.start_s)
         masks[:, held] = True
         asked = request._replace(least_nodes=len(held), most_nodes=len(held), masks=masks)
@@ -295,7 +295,7 @@ def started_alone(look: Look, job: SlurmJob, gone: Sequence[SlurmJob] = ()) -> P
 
 
 def _ended_before(look: Look, gone: SlurmJob, job: SlurmJob) -> bool:
-    """Return whether a job must have ended before another started: a node of both has too few cores for both."""
+    """Return whether a job must have ended before another started: a common node has too few cores for both."""
     cores = look.cluster.capacity[:, look.cluster.resources.index(CORES)] // THOUSANDTHS
     return any(
         gone.allocated[name][0] + job.allocated[name][0] > cores[look.numbers[name]]
@@ -315,17 +315,17 @@ def _fault(job: SlurmJob, now: float) -> str:
     if job.request is None:
         return job.fault
     if job.priority == 0:
-        return "is held"
+        return "held in Slurm (priority 0)"
     if job.reason not in WAITING:
-        return f"waits for {job.reason}"
-    # A job that is held here begins later only for that reason.
+        return f"Slurm's reason for waiting is {job.reason}"
+    # The begin time of a job that is held here is not its user's.
     if job.begin_s > now and not job.is_delayed:
-        return "begins later"
+        return "its begin time has not come"
     return ""
 
 
 def _holding(cluster: Cluster, nodes: IntArray, held: IntArray, left_s: float) -> list[RunningJob]:
-    """Return a running job as several, each of which holds the same amounts on all of its nodes."""
+    """Return a running job split into several, each of which holds the same amounts on all of its nodes."""
     alike: dict[tuple[int, ...], list[int]] = {}
     for node, amounts in zip(nodes.tolist(), held.tolist(), strict=True):
         alike.setdefault(tuple(amounts), []).append(node)
@@ -349,16 +349,16 @@ def _reserved(state: Shared, end_s: float) -> BoolArray:
 
 
 def _spread(asked: ClusterRequest, free: IntArray, nodes: IntArray) -> dict[int, int]:
-    """Return the tasks of a job on each of its nodes as Slurm distributes them: it fills one after the other.
+    """Return the number of tasks of a job by node, as Slurm distributes them: it fills one node after the other.
 
-    Together they are fewer than the job has if there is no room for all.
+    The sum is below the tasks of the job if there is not room for all.
     """
     ordered = np.sort(nodes)
     return dict(zip(ordered.tolist(), asked.spread(free, ordered).tolist(), strict=True))
 
 
 def _take(asked: ClusterRequest, free: IntArray, places: Mapping[int, int]) -> None:
-    """Take what a job holds, given its tasks by node, from what is free there."""
+    """Subtract what a job holds, given its tasks by node, from what is free there."""
     for node, tasks in places.items():
         whole = free[node].copy()
         free[node] -= whole if asked.is_exclusive else np.minimum(asked.per_node + tasks * asked.per_task, whole)

@@ -1,4 +1,4 @@
-"""What an order is expected to save: how long the waiting jobs still wait in it, and in Slurm's."""
+"""Expected savings of a queue order: how long the waiting jobs still wait in it, and in Slurm's order."""
 
 import math
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from allocopt.simulator.shared.present import waits_without_arrivals
 from allocopt.simulator.shared.state import SharedMachine
 
 MOST_JOBS = 2000
-"""Waiting jobs, the first ones in Slurm's order, that are simulated: some tenths of a second."""
+"""Number of waiting jobs, the first in Slurm's order, that are simulated, which takes some tenths of a second."""
 
 
 class Savings(NamedTuple):
@@ -24,7 +24,7 @@ class Savings(NamedTuple):
 
 
 def expected_savings(look: Look, queue: Queue, ordered: Queue, order: LiveOrder) -> Savings | None:
-    """Return what an order is expected to save for the jobs that wait now; None unless two of them start in both.
+    """Return the expected mean waits of the waiting jobs in both orders; None if fewer than two jobs start in both.
 
     The cluster is simulated until all of them have started, under EASY backfilling by their limits. Run times are
     predicted from the users' last jobs, and are at most the limits. Jobs that are submitted later are ignored.
@@ -36,12 +36,12 @@ def expected_savings(look: Look, queue: Queue, ordered: Queue, order: LiveOrder)
     queue, ordered
         The same waiting jobs, in Slurm's order and in the other one.
     order
-        What was seen of the users' jobs.
+        Predicts run times.
     """
 
     def end_s(job: SlurmJob) -> float:
         predicted = job.start_s + order.run_s(job)
-        # It has run for longer than that.
+        # A job that has run for longer than predicted is expected to use its whole limit.
         return predicted if predicted > look.now_s else job.end_s
 
     machine, running = SharedMachine.of(look.cluster).without_tiers(), present(look, end_s).running

@@ -1,8 +1,8 @@
-"""The service beside a running Slurm: it looks, plans, and, where it may, pins jobs to their nodes.
+"""The service beside a running Slurm: it looks at the cluster, plans, and, in some modes, pins jobs to nodes.
 
-What it holds ends by itself: a job is held by the time at which it may begin, some seconds ahead, which is put off as
-long as the service runs. What it has pinned is written into the job's administrator's comment, so that any later run,
-or ``allocopt live release``, finds and ends it.
+A hold ends automatically: the service sets the time at which a job may begin to some seconds ahead, and renews it as
+long as it runs. A pin is recorded in the job's administrator's comment, so that a later service or
+``allocopt live release`` finds and ends it.
 """
 
 import subprocess
@@ -45,12 +45,13 @@ from allocopt.solving.result import Status
 from allocopt.solving.solution_files import object_from_result
 from allocopt.solving.windows import check_window_solver
 
-CLUSTER_ANEW_S = 600.0  # after which nodes and partitions are asked for again
-SOON_S = 0.1  # after which Slurm is looked at again where something is about to change
-STEPS_S = 0.5  # after which Slurm is looked at again while jobs are relocated
-LEAVING_S = 5.0  # for which a job that leaves its nodes is waited for
+# All in seconds.
+CLUSTER_ANEW_S = 600.0  # after which nodes and partitions are read again
+SOON_S = 0.1  # until the next look if something is about to change
+STEPS_S = 0.5  # until the next look while jobs are relocated
+LEAVING_S = 5.0  # for which looks are frequent because a job is leaving its nodes
 AGAIN_S = 2.0  # after which a Slurm that did not answer is asked again
-WAKE_S = 0.02  # between two looks at the file that wakes
+WAKE_S = 0.02  # between two checks of the wake file
 
 
 class Mode(StrEnum):
@@ -63,13 +64,13 @@ class Mode(StrEnum):
 
     @property
     def acts(self) -> bool:
-        """Whether jobs are told anything."""
+        """Whether the service changes jobs."""
         return self in (Mode.ORDER, Mode.PIN)
 
 
 @dataclass(frozen=True, slots=True)
 class OptIn:
-    """Which jobs are looked after: those of a partition, a quality of service, or with a word in their comment."""
+    """Which jobs are managed: those of some partitions or qualities of service, or with a word in their comment."""
 
     partitions: tuple[str, ...] = ()
     qos: tuple[str, ...] = ()
@@ -77,7 +78,7 @@ class OptIn:
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing is asked of a job."""
+        """Whether there is no condition, so that every job has opted in."""
         return not (self.partitions or self.qos or self.comment)
 
     def __call__(self, job: SlurmJob) -> bool:
@@ -93,14 +94,14 @@ class Limits:
     Parameters
     ----------
     period
-        Between two looks.
+        From one look to the next.
     solve
-        For each window.
+        Limit of the solver for each window.
     hold
-        After which a job that is held here may begin by itself. While Slurm cannot be looked at, jobs are held on for
+        After which a held job may begin if the hold is not renewed. While Slurm does not answer, holds are renewed for
         as long again.
     pin
-        After which a job that has not started on its nodes may start anywhere.
+        After which a pin ends if the job has not started.
     """
 
     period: float
@@ -117,7 +118,7 @@ class Limits:
 
     @property
     def answer(self) -> float:
-        """Seconds for which Slurm's answer is waited, within which no hold ends."""
+        """Seconds to wait for an answer of Slurm: few enough that no hold ends meanwhile."""
         return min(ANSWER_S, self.hold / 4)
 
 
@@ -128,19 +129,19 @@ class Service:
     Parameters
     ----------
     slurm, journal
-        The cluster, and where everything is written.
+        The cluster, and the journal of what the service sees, decides and does.
     mode, opted_in
         How it acts, and on which jobs.
     solver, seed
-        Of windows, by the names of `allocopt.get_solver`.
+        Solver of windows, by a name of `allocopt.get_solver`, and its seed.
     limits
-        Its times.
+        Times of the service.
     wake
         A file; when it changes, the next look is taken at once.
     order
         The order of the jobs that opted in, among themselves; None for Slurm's.
     relocator
-        Makes room for gangs that wait by running jobs that stop or move; None for nobody.
+        Makes room for waiting gangs by stopping or moving running jobs; None if no room is made.
     """
 
     slurm: Slurm
@@ -179,14 +180,14 @@ class Service:
         return self.mode.acts or (self.relocator is not None and self.relocator.acts)
 
     def run(self, seconds: float | None = None) -> None:
-        """Serve for so long, or until Ctrl-C; what is held and pinned is released at the end.
+        """Serve for some seconds, or until Ctrl-C; release all holds and pins at the end.
 
-        Raises `SlurmError` if Slurm does not answer at the beginning, or lets nobody act as it was asked to.
+        Raises `SlurmError` if Slurm does not answer at the beginning, `SlurmDeniedError` if the user lacks the rights.
         """
         check_window_solver(self.solver)
         if self._acts and self.opted_in.is_all:
             acting = self.mode if self.mode.acts else "relocate requeue"
-            raise UsageError(f"--{acting} is for jobs that opted in: by --partition, --qos or --comment")
+            raise UsageError(f"--{acting} changes only jobs that opted in: give --partition, --qos or --comment")
         cluster = self.slurm.cluster()
         for partition in self.opted_in.partitions:
             cluster.partition(partition)
@@ -194,7 +195,7 @@ class Service:
         begun, self._begun_ms = time.monotonic(), time.time_ns() // 1_000_000
         with _only_one(config), self._watched(), self._solving:
             look = self.slurm.look()
-            # What runs already was not seen to start.
+            # Jobs that run already are not judged: their starts were not seen.
             self._seen.update(job.id for job in look.jobs if job.allocated)
             self._judged = look
             self.journal.write(
@@ -219,7 +220,7 @@ class Service:
                         self._looked_s = at
                         self.step(look)
                         self._tell_away(None)
-                        # Who wakes us while it submits a job may be ahead of Slurm.
+                        # The wake file may change before Slurm lists the job that is submitted.
                         if touched != before or self._is_about_to_change(look):
                             pause_s = min(SOON_S, pause_s)
                         before = touched
@@ -253,8 +254,8 @@ class Service:
             return 0
 
     def step(self, look: Look) -> None:
-        """Do what one look asks for."""
-        # Who waits comes first; what has started can be judged later.
+        """Act on one look."""
+        # Waiting jobs come first; judging those that have started is less urgent.
         if self.order is not None:
             self.order.learn(look)
         if self.mode is not Mode.OBSERVE or self._acts:
@@ -269,17 +270,17 @@ class Service:
         self._states.write(self.journal, look)
 
     def _check_alone(self, look: Look) -> None:
-        # Tasks of an array come one after another with its mark.
-        # Those of jobs that run count, too: they may be queued again.
+        # An array counts once: its tasks appear one after another with its mark.
+        # Marks of running jobs count, too: these may be requeued.
         marks = {(job.id.partition("_")[0], job.admin_comment): job.mark.get("by", 0) for job in look.jobs}
         older = frozenset(mark for mark, by in marks.items() if 0 < by < self._begun_ms)
-        # One that was killed has left marks, but makes no more.
+        # A service that was killed has left marks, but makes no new ones.
         if self._older is not None and older - self._older:
-            # It looks after what is marked here, too.
+            # The other service also manages the jobs marked here: do not release them.
             self._is_second = True
             begun = datetime.fromtimestamp(min(marks[mark] for mark in older - self._older) / 1000, UTC)
             raise UsageError(
-                f"another service, begun at {begun:%Y-%m-%dT%H:%M:%SZ} on another machine, holds jobs here"
+                f"another service, begun at {begun:%Y-%m-%dT%H:%M:%SZ} on another machine, manages jobs of this cluster"
             )
         self._older = self._older or older
 
@@ -298,7 +299,7 @@ class Service:
             self._act(look, chosen)
 
     def _tell_savings(self, look: Look, slurms: Queue, queue: Queue, order: LiveOrder) -> None:
-        """Write how long the waiting jobs are expected to wait still, in Slurm's order and in the other one."""
+        """Write how long the waiting jobs are still expected to wait, in Slurm's order and in the other one."""
         found = expected_savings(look, slurms, queue, order)
         told = None if found is None else (found.jobs, round(found.slurm_s), round(found.ordered_s))
         if told is not None and told != self._savings:
@@ -313,7 +314,7 @@ class Service:
                 self.journal.write("left", look.now_s, job=job, why=why)
 
     def _place(self, look: Look) -> None:
-        """Give the jobs that opted in the order that they are to have, by what is taken from their priorities."""
+        """Bring the jobs that opted in into their order by setting nice values."""
         queue = queue_of(look, self.order, self._may_place)
         self._tell_left(look, queue.left)
         nice = nice_of([job for job in queue.jobs if self._may_place(job)])
@@ -325,7 +326,7 @@ class Service:
             return
         refused = self.slurm.update_each(told)
         for job, why in refused.items():
-            # It may have started or ended meanwhile; what Slurm will not do otherwise it is not asked for again.
+            # The job may have started or ended meanwhile. Any other refusal is final: do not ask again.
             if "already" not in why and "no longer" not in why:
                 self._refused.add(job)
             self.journal.write("refused", look.now_s, job=job, what="placed", why=why)
@@ -353,7 +354,7 @@ class Service:
         return chosen
 
     def _judge(self, look: Look) -> None:
-        # Of many starts at once some go without a verdict, or holds would end meanwhile.
+        # After one period the remaining starts are not judged, or holds would end meanwhile.
         end = time.monotonic() + self.limits.period
         gone = look.gone_since(self._judged or look)
         self._judged = look
@@ -385,7 +386,7 @@ class Service:
         waiting = _at_once(look, chosen)
         self._held = {job.id for job in waiting if job.is_marked and not job.is_pinned}
         end = time.monotonic() + self.limits.period
-        # Those whose turn it is come first; of many new ones the last are held after the next look.
+        # Jobs whose turn has come are first. If many are new, the last ones are held only after the next look.
         for job in sorted(waiting, key=lambda job: job.id not in chosen):
             if job.is_pinned:
                 self._end_pin(look, job, later)
@@ -395,7 +396,7 @@ class Service:
                 self._pin(look, job, chosen[job.id])
             elif not self._is_mine(job) and time.monotonic() < end and self._may_hold(job):
                 self._do(look, "held", job, self._as_held(job, later))
-            # The clock may have been put back.
+            # The clock may have been set back.
             elif job.is_marked and not self.limits.hold / 2 <= job.begin_s - look.now_s <= self.limits.hold:
                 kept.append(job.id)
         if kept:
@@ -411,7 +412,7 @@ class Service:
         return f"{datetime.fromtimestamp(now_s + self.limits.hold, UTC):%Y-%m-%dT%H:%M:%S}"
 
     def _put_off(self) -> None:
-        """Hold on what is held while Slurm cannot be looked at, for as long as a hold."""
+        """Renew holds while Slurm does not answer, for as long as a hold lasts."""
         if self._held and time.monotonic() - self._looked_s <= self.limits.hold:
             with suppress(SlurmError):
                 self.slurm.update(sorted(self._held), StartTime=self._later(time.time()))
@@ -423,12 +424,14 @@ class Service:
 
     def _end_pin(self, look: Look, job: SlurmJob, later: str) -> None:
         gone = sorted(look.away.keys() & set(expand_hostlist(job.required)))
-        # The clock may have been put back.
+        # The clock may have been set back.
         since = look.now_s - job.mark["pinned"]
         if gone:
-            self._do(look, "unpinned", job, {**cleared(job), **self._as_held(job, later)}, why=f"{gone[0]} is not up")
+            self._do(
+                look, "unpinned", job, {**cleared(job), **self._as_held(job, later)}, why=f"node {gone[0]} is not up"
+            )
         elif not -self.limits.pin <= since <= self.limits.pin:
-            # Slurm has a reason that is not known here, which the next pin would not change.
+            # Slurm has a reason that is unknown here, and another pin would not change it.
             self._refused.add(job.id)
             why = f"did not start within {self.limits.pin:g} s"
             self._do(look, "unpinned", job, {**cleared(job), **FREE}, why=why)
@@ -440,7 +443,7 @@ class Service:
         return f"{MARK},by={self._begun_ms},nice={job.nice}"
 
     def _is_mine(self, job: SlurmJob) -> bool:
-        # What a younger service has marked gets this one's mark, at which the younger one ends.
+        # A job with the mark of a younger service gets this one's mark, which makes the younger one end.
         return job.is_marked and job.mark.get("by", 0) <= self._begun_ms
 
     def _as_held(self, job: SlurmJob, until: str) -> dict[str, str]:
@@ -452,13 +455,13 @@ class Service:
         return asked and is_due and job.reason in (*WAITING, TASK_LIMIT) and job.priority > 0
 
     def _do(self, look: Look, event: str, job: SlurmJob, values: Mapping[str, str], **told: str) -> bool:
-        # Of a request that is not answered it is not known whether it was done.
+        # An unanswered request may or may not have taken effect: assume that it has.
         (self._held.add if event == "held" else self._held.discard)(job.id)
         try:
             self.slurm.update([job.id], **values)
         except SlurmRefusedError as error:
             self._held.discard(job.id)
-            # It may have started or ended meanwhile; what Slurm will not do otherwise it is not asked for again.
+            # The job may have started or ended meanwhile. Any other refusal is final: do not ask again.
             if "already" not in str(error) and "no longer" not in str(error):
                 self._refused.add(job.id)
             self.journal.write("refused", look.now_s, job=job.id, what=event, why=str(error))
@@ -474,7 +477,7 @@ class Service:
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Let another process release all when this one ends, however it does."""
+        """Start a watchdog that releases everything when this process ends, even if it is killed."""
         if not self._acts:
             yield
             return
@@ -493,13 +496,14 @@ class Service:
                 watchdog.kill()
             if watchdog.stdin is not None:
                 watchdog.stdin.close()
-            # Of a Slurm that is away it waits longer than holds last; meanwhile another service may begin.
+            # While Slurm does not answer, the watchdog waits for longer than holds last. Do not wait for it as long, so
+            # that another service may begin.
             with suppress(subprocess.TimeoutExpired):
                 watchdog.wait(self.limits.hold)
 
 
 def release(slurm: Slurm) -> list[str]:
-    """End all that is held, pinned and reserved on a cluster; return the ids of the jobs."""
+    """End all holds, pins, orders and reservations of services on a cluster; return the ids of the jobs."""
     look = slurm.look()
     for one in look.closures:
         if one.name.startswith(RESERVATION):
@@ -510,7 +514,7 @@ def release(slurm: Slurm) -> list[str]:
     slurm.update_each({job: {"Nice": str(nice), "AdminComment": ""} for job, nice in placed.items()})
     released, marked = marked, [job for job in marked if not job.is_placed]
     held = list(dict.fromkeys(job.together or job.id for job in marked if not job.is_pinned))
-    # They may have started or ended meanwhile.
+    # Slurm refuses this for jobs that have started or ended meanwhile.
     if held:
         with suppress(SlurmError):
             slurm.update(held, **FREE)
@@ -522,12 +526,12 @@ def release(slurm: Slurm) -> list[str]:
 
 
 def leaving(slurm: Slurm) -> list[str]:
-    """Return the ids of the jobs that were queued again here, and have not left their nodes yet."""
+    """Return the ids of the jobs that a service has requeued and that have not left their nodes yet."""
     return [job.id for job in slurm.look().jobs if job.state == "COMPLETING" and "requeued" in job.mark]
 
 
 def _at_once(look: Look, chosen: Container[str]) -> list[SlurmJob]:
-    """Return the jobs that wait; tasks of an array that are not chosen are one, whose id is that of all of them."""
+    """Return the waiting jobs; the tasks of an array that are not chosen are one job, whose id lists them all."""
     found: dict[str, SlurmJob] = {}
     for job in look.jobs:
         if job.state == "PENDING":
@@ -540,7 +544,7 @@ def _at_once(look: Look, chosen: Container[str]) -> list[SlurmJob]:
 
 @contextmanager
 def _only_one(config: Mapping[str, str]) -> Iterator[None]:
-    """Keep a second service of the same cluster and user on this machine off; others see each other's marks."""
+    """Keep this user from a second service of the cluster on this machine. Others are noticed by their marks."""
     name, port = config.get("ClusterName", ""), config.get("SlurmctldPort", "")
-    with only_service(f"{name}-{port}", f"looks after cluster {name}"):
+    with only_service(f"{name}-{port}", f"manages cluster {name}"):
         yield

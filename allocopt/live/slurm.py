@@ -1,6 +1,6 @@
-"""What a running Slurm says of its nodes and jobs, and the few things that it is told.
+"""The nodes and jobs of a running Slurm, and the few commands that change them.
 
-Jobs are read as JSON, for users may write anything into names and comments. Everything is asked in UTC.
+Jobs are read as JSON, because users may write anything into names and comments. All times are in UTC.
 """
 
 import json
@@ -44,27 +44,27 @@ from allocopt.errors import AllocoptError, BadFileError, MissingPackageError
 from allocopt.files.cells import instant_s
 
 MARK = "allocopt"
-"""The word with which the administrator's comment of a job begins that is held or pinned here."""
+"""First word of the administrator's comment of a job that is held, pinned or put in another place of the queue here."""
 USABLE = frozenset(("idle", "mixed", "allocated", "planned"))
-"""States of nodes on which jobs start; a flag such as ``*`` behind them is another one."""
+"""States of nodes on which jobs start. A state with a flag, such as ``idle*``, is not among them."""
 WAITING = MAY_START | {"BeginTime"}
-"""Reasons for which a job that waits may start as soon as there is room, if its time to begin has come."""
+"""Reasons of pending jobs that may start as soon as there is room, if their begin time has come."""
 NO_LIMIT_S = 1e8
-"""Seconds that a job without a limit is expected to run at most."""
+"""Longest run time in seconds that is expected of a job without a limit."""
 ANSWER_S = 60.0
-"""Seconds for which an answer is waited."""
+"""Seconds to wait for an answer."""
 _LEFT = ("het_job_id", "resv_name", "excluded_nodes", "required_nodes")
-"""What is understood but does not go with pinned nodes; a job that has one of these is left to Slurm."""
+"""Requests that are understood but cannot be combined with pinned nodes; jobs with one of them are left to Slurm."""
 _GPU = re.compile(r"(?:gres[:/])?gpu(?:[:/]([^:=,()\d][^:=,()]*))?(?:[:=](\d+))?(?:\(.*?\))?(?:,|$)")
 _MARKED = re.compile(r"\b([a-z]+)=(-?\d{1,18})\b", re.ASCII)
 _SHOWN = re.compile(r"(\w+)=(\S*)")
-# What Slurm's commands say of slurmctld, munge and the network, and not of what was asked.
+# Faults of slurmctld, munge or the network, as opposed to refusals of a request.
 _AWAY = re.compile(
     r"[Uu]nable to contact|timed out|Zero Bytes|[Cc]onnect|temporarily|standby|[Bb]roken pipe|[Aa]uthenticat|"
     r"Message (?:send|receive)"
 )
-_MOST_IDS = 1000  # in a command, whose words are limited to 128 KiB
-_MOST_TASKS = 64  # of an array that are looked at, those after them later
+_MOST_IDS = 1000  # job ids in a command, because an argument is limited to 128 KiB
+_MOST_TASKS = 64  # tasks of an array that one look considers
 
 
 class SlurmError(AllocoptError):
@@ -72,49 +72,49 @@ class SlurmError(AllocoptError):
 
 
 class SlurmRefusedError(SlurmError):
-    """Slurm answered, and refused."""
+    """Slurm answered with a refusal."""
 
 
 class SlurmDeniedError(AllocoptError):
-    """The user may not do what was asked."""
+    """The user lacks the rights for a request."""
 
     exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)
 class SlurmJob:
-    """A job as Slurm tells of it; times in seconds since 1970.
+    """A job as Slurm reports it; times in seconds since 1970.
 
     Parameters
     ----------
     id, user, partition, qos, comment, admin_comment, state, reason
-        As Slurm has them; the id is 7_3 of task 3 of the array 7.
+        As Slurm reports them; task 3 of the array 7 has the id 7_3.
     priority
-        Of higher ones is looked at first.
+        The highest is considered first.
     limit_s
-        Its time limit; infinite where it has none.
+        Its time limit in seconds; infinite if it has none.
     submit_s
         When it was submitted.
     begin_s
         When it may start at the earliest.
     start_s, end_s
-        Of a job that has started; its end by its limit while it runs.
+        When it started and ended; while it runs, its end is by its limit.
     request
-        What it asks for; None where that is not understood.
+        Its request; None if it is not understood.
     fault
-        Why it is not.
+        Why the request is not understood.
     required
         Hostlist of the nodes that it asks for.
     allocated
-        Cores, MiB of memory and GPUs of any type that it has, by node.
+        Cores, MiB of memory and number of GPUs of any type that it has, by node.
     name
-        As its user called it.
+        The name that its user gave it.
     together
-        Ids, as a hostlist, of the tasks of an array that are one job to Slurm, of which it is one.
+        Hostlist of the ids of all tasks of its array that Slurm lists as one job; empty if there are none.
     nice
-        What is taken from its priority, by its user or here.
+        Its nice value, which is subtracted from its priority; set by its user or here.
     restarts
-        How often Slurm has queued it again, for whatever reason.
+        How often Slurm has requeued it, for any reason.
     """
 
     id: str
@@ -147,31 +147,32 @@ class SlurmJob:
 
     @property
     def number(self) -> tuple[int, ...]:
-        """Its id as a number, which for the task of an array are two."""
+        """Its id as numbers, to sort by: two for a task of an array."""
         return tuple(map(int, self.id.split("_")))
 
     @property
     def is_marked(self) -> bool:
-        """Whether it is held or pinned here."""
+        """Whether it is held, pinned or put in another place of the queue here."""
         return re.split("[ ,]", self.admin_comment)[0] == MARK
 
     @property
     def mark(self) -> Mapping[str, int]:
-        """Numbers of the mark.
+        """Numbers of the mark, by name.
 
-        ``priority`` before it was held, ``by`` the service that began at, in ms, ``pinned`` and ``requeued`` at, in s,
-        ``least`` and ``most`` nodes, ``nice`` before it was put in another place of the queue.
+        ``priority`` before the job was held; ``by``, the time at which the service began, in ms; ``pinned`` and
+        ``requeued``, the times of these, in s; ``least`` and ``most``, the nodes that the job asked for; ``nice``
+        before the job was put in another place of the queue.
         """
         return {key: int(value) for key, value in _MARKED.findall(self.admin_comment)} if self.is_marked else {}
 
     @property
     def own_priority(self) -> int:
-        """Priority that it had before it was held here, or that it has but for its place in the queue."""
+        """Its priority without the effects of a hold or a change of its place in the queue here."""
         return self.mark.get("priority", self.priority + self.nice - self.own_nice)
 
     @property
     def own_nice(self) -> int:
-        """What its user has taken from its priority."""
+        """The nice value that its user gave it."""
         return self.mark.get("nice", self.nice)
 
     @property
@@ -181,18 +182,18 @@ class SlurmJob:
 
     @property
     def is_delayed(self) -> bool:
-        """Whether it may begin later than its user wants, because it is held or pinned here."""
+        """Whether its begin time was set here, because it is held or pinned."""
         return self.is_marked and not self.is_placed
 
     @property
     def is_pinned(self) -> bool:
-        """Whether it was given nodes here."""
+        """Whether it is pinned to nodes here."""
         return "pinned" in self.mark
 
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """Nodes on which from a time on no job of ours may be, until another."""
+    """Nodes that jobs placed here may not use from a start until an end: a reservation."""
 
     start_s: float
     end_s: float
@@ -202,7 +203,7 @@ class Closure:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """The jobs and nodes of a cluster at a time.
+    """The jobs and nodes of a cluster at one time.
 
     Parameters
     ----------
@@ -217,7 +218,7 @@ class Look:
     closures
         Reservations.
     listed
-        The jobs as ``squeue --json`` tells of them.
+        The records of the jobs from ``squeue --json``.
     """
 
     now_s: float
@@ -233,7 +234,7 @@ class Look:
         return {name: number for number, name in enumerate(self.cluster.topology.nodes)}
 
     def held(self, *jobs: SlurmJob) -> tuple[IntArray, IntArray]:
-        """Return the nodes that jobs are on, and the amounts that they have of each, as `Cluster.capacity` counts."""
+        """Return the nodes of some jobs, and the amounts that these hold on each, counted as in `Cluster.capacity`."""
         told: dict[int, tuple[int, int, int]] = {}
         for job in jobs:
             for name, (cores, memory, gpus) in job.allocated.items():
@@ -247,17 +248,16 @@ class Look:
         columns = [self.cluster.resources.index(name) for name in (CORES, MEMORY, GPUS)]
         scale = (THOUSANDTHS, 1, THOUSANDTHS)
         amounts[:, columns] = np.array(list(told.values()), dtype=np.int64).reshape(-1, 3) * scale
-        # Of a node all of whose cores are taken nothing is left, whatever else is counted.
+        # A node without free cores is full, even if memory or GPUs are left.
         whole = capacity[:, 0] <= amounts[:, 0]
         amounts[whole] = capacity[whole]
         return nodes, amounts
 
     def queue_with(self, waiting: str, *, in_one_leaf: bool = False) -> Queue:
-        """Return the jobs that have nodes, and one that waits, as they are read from the files of a queue.
+        """Return the jobs that have nodes, and one that waits, like a queue that is read from files.
 
-        What the latter says of ``--switches`` is met anyway if it gets room in one leaf. Nodes and a time to begin that
-        jobs were given here count as if their users had not asked for them. Raises `BadFileError` if a value cannot be
-        read.
+        If the waiting job gets room ``in_one_leaf``, its ``--switches`` is met anyway and left out. Nodes and begin
+        times that were set here are left out, too. Raises `BadFileError` if a value cannot be read.
         """
         jobs, expander, lines = {job.id: job for job in self.jobs}, HostlistExpander(), []
         for told in self.listed:
@@ -275,16 +275,16 @@ class Look:
         return queue_of((line, "") for line in lines)
 
     def gone_since(self, before: "Look") -> tuple[SlurmJob, ...]:
-        """Return the jobs that had their nodes at an earlier look, and are not listed with nodes any more.
+        """Return the jobs that had nodes at an earlier look and are no longer listed with nodes.
 
-        They have ended meanwhile, at a time that is not known: how long Slurm lists a job that has ended, and whether
-        it does, depends on its version and on ``MinJobAge``.
+        They have ended meanwhile, at an unknown time: whether and how long Slurm lists an ended job depends on its
+        version and on ``MinJobAge``.
         """
         listed = {job.id for job in self.jobs if job.allocated}
         return tuple(job for job in before.jobs if job.state in RUNNING and job.allocated and job.id not in listed)
 
     def open_until(self, end_s: float) -> BoolArray:
-        """Return on which nodes a job that ends by then may start."""
+        """Return which nodes are up and not reserved until ``end_s``, so that a job may run there until then."""
         found = self._up.copy()
         for one in self.closures:
             if one.start_s < end_s and self.now_s < one.end_s:
@@ -298,19 +298,19 @@ class Look:
         return found
 
     def known(self, names: Iterable[str]) -> IntArray:
-        """Return the numbers of those nodes that the cluster has."""
+        """Return the numbers of the named nodes, without names that the cluster does not have."""
         return np.array([self.numbers[name] for name in names if name in self.numbers], dtype=np.int64)
 
 
 class Slurm:
-    """A Slurm that is reached by its own commands.
+    """A Slurm that is accessed by its own commands.
 
     Parameters
     ----------
     env
         The environment of the commands; None for that of this process.
     answer_s
-        Seconds for which an answer is waited.
+        Seconds to wait for an answer.
 
     Raises
     ------
@@ -320,31 +320,31 @@ class Slurm:
 
     def __init__(self, env: Mapping[str, str] | None = None, answer_s: float = ANSWER_S) -> None:
         self.answer_s = answer_s
-        # Variables of the user may filter what squeue and sinfo list.
+        # These variables may filter what squeue and sinfo list.
         own = {
             name: value
             for name, value in (os.environ if env is None else env).items()
             if not name.startswith(("SQUEUE_", "SINFO_"))
         }
-        # All tasks of an array are listed.
+        # Without a limit of length, all tasks of an array are listed.
         self.env = {**own, "TZ": "UTC", "SLURM_TIME_FORMAT": "standard", "SLURM_BITSTR_LEN": "0"}
         for name in ("squeue", "sinfo", "scontrol"):
             if shutil.which(name, path=self.env.get("PATH")) is None:
-                raise MissingPackageError(f"{name} is not in PATH: Slurm's commands are needed, slurm-client of Debian")
+                raise MissingPackageError(f"{name} is not in PATH: install Slurm's commands (Debian: slurm-client)")
         self._cluster: Cluster | None = None
 
     def said(self, *command: str) -> str:
-        """Return what a command prints; raise `SlurmError` with what it complains of."""
+        """Return the output of a command. If it fails, raise a `SlurmError` with the first line of its complaint."""
         done = self._run(*command)
         if done.returncode:
             lines, shown = done.stderr.strip().splitlines(), " ".join(command[:3])
-            # While slurmctld restarts scontrol may fail without a word, which is no refusal.
-            raise _fault(shown, lines[0]) if lines else SlurmError(f"{shown}: ends with {done.returncode}")
+            # While slurmctld restarts, scontrol may fail without a message, which is no refusal.
+            raise _fault(shown, lines[0]) if lines else SlurmError(f"{shown}: no message, exit code {done.returncode}")
         return done.stdout
 
     def _run(self, *command: str, lines: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
         try:
-            # Users write names and comments in any encoding, or none.
+            # Names and comments of users may be in any encoding, or invalid.
             return subprocess.run(
                 command,
                 env=self.env,
@@ -358,11 +358,11 @@ class Slurm:
             raise SlurmError(f"{command[0]} does not answer within {self.answer_s:g} s") from None
 
     def processes_of(self, job: str, node: str) -> frozenset[int]:
-        """Return the processes of a job on a node, which is this machine; none if it has ended.
+        """Return the process ids of a job on this machine, given its node name; empty if the job has ended.
 
-        Raises `SlurmError` if there is no answer within the time.
+        Raises `SlurmError` if Slurm does not answer in time.
         """
-        # Where one of its steps has just ended this fails, but lists those of the others.
+        # The command fails if a step has just ended, but still lists the processes of the others.
         lines = self._run("scontrol", "listpids", job, node).stdout.splitlines()
         words = (line.split() for line in lines)
         return frozenset(int(one[0]) for one in words if len(one) > 1 and one[0].isdecimal())
@@ -372,11 +372,11 @@ class Slurm:
         return dict(_SHOWN.findall(re.sub(r" *= *", "=", self.said("scontrol", "show", "config"))))
 
     def cluster(self, *, anew: bool = False) -> Cluster:
-        """Return nodes, partitions and topology, those of before unless they are asked for anew."""
+        """Return nodes, partitions and topology. They are read once, and again if ``anew`` is set."""
         if self._cluster is None or anew:
             config = self.config()
             settings = "".join(f"{key}={config.get(key, '')}\n" for key in ("SelectType", "SelectTypeParameters"))
-            # Nodes that are down now, which stay among the nodes, may be up at the next look.
+            # Nodes that are down are kept, because they may be up at the next look.
             texts = {
                 "scontrol show config": settings,
                 "scontrol show node": self.said("scontrol", "-a", "-o", "show", "node"),
@@ -395,10 +395,10 @@ class Slurm:
         return self._cluster
 
     def look(self) -> Look:
-        """Return jobs and states of nodes now; raise `SlurmError` if Slurm does not answer."""
+        """Return the jobs and the states of nodes now. Raises `SlurmError` if Slurm does not answer."""
         asked = (
             ("sinfo", "-h", "-a", "-o", "%T|%N"),
-            # Without the states, newer versions list no job that has ended.
+            # Without -t all, newer versions list no job that has ended.
             ("squeue", "-a", "-t", "all", "--json"),
             ("scontrol", "-o", "show", "reservation"),
         )
@@ -428,35 +428,36 @@ class Slurm:
         )
 
     def update(self, jobs: Sequence[str], **values: str) -> None:
-        """Set values of jobs that wait; raise `SlurmError` if Slurm refuses, `SlurmDeniedError` if the user may not."""
+        """Set values of waiting jobs. Raises `SlurmError` if Slurm refuses, `SlurmDeniedError` without the rights."""
         told = [f"{key}={value}" for key, value in values.items()]
         for at in range(0, len(jobs), _MOST_IDS):
             self.said("scontrol", "update", f"JobId={','.join(jobs[at : at + _MOST_IDS])}", *told)
 
     def requeue(self, job: str) -> None:
-        """Stop a batch job that runs, and queue it again; raise `SlurmError` if Slurm refuses."""
+        """Stop a running batch job and requeue it. Raises `SlurmError` if Slurm refuses."""
         self.said("scontrol", "requeue", job)
 
     def reserve(self, name: str, nodes: Sequence[str], until_s: float, *, anew: bool) -> None:
-        """Keep jobs that do not run yet off nodes until a time, or, if that is done already, until another time."""
+        """Reserve nodes against waiting jobs until a time. If not ``anew``, only change the end of the reservation."""
         end = f"EndTime={datetime.fromtimestamp(until_s, UTC):%Y-%m-%dT%H:%M:%S}"
         if not anew:
             self.said("scontrol", "update", f"ReservationName={name}", end)
             return
-        # A reservation needs somebody whose jobs may ask for it; nobody does.
+        # Slurm requires a user who may use the reservation. No job of this user asks for it.
         user = f"Users={pwd.getpwuid(os.geteuid()).pw_name}"
         listed = f"Nodes={fold_hostlist(nodes)}"
         made = ("StartTime=now", end, "Flags=IGNORE_JOBS")
         self.said("scontrol", "create", "reservation", f"ReservationName={name}", listed, user, *made)
 
     def end_reservation(self, name: str) -> None:
-        """Let jobs have the nodes of a reservation."""
+        """Delete a reservation, so that jobs may use its nodes."""
         self.said("scontrol", "delete", f"ReservationName={name}")
 
     def update_each(self, values: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-        """Set values of waiting jobs, by job, in one go; return why Slurm refused, by job. Values hold no blanks.
+        """Set values of waiting jobs, given by job id, in one call; return the reasons of refusals by job id.
 
-        Raises `SlurmError` if it does not answer, `SlurmDeniedError` if the user may not.
+        Values must not contain blanks. Raises `SlurmError` if Slurm does not answer, `SlurmDeniedError` without the
+        rights.
         """
         told = [
             " ".join(["update", f"JobId={job}", *(f"{key}={value}" for key, value in of_job.items())])
@@ -473,27 +474,27 @@ class Slurm:
 
 
 def _fault(command: str, line: str) -> AllocoptError:
-    """Return the error of a command that complains so."""
+    """Return the error for a line that a command wrote to standard error."""
     line = line.removeprefix("slurm_")
     if "ermission denied" in line:
-        fault = "this user may not; to pin or order jobs, the rights of an operator are needed, to observe none"
+        fault = "to pin, order or requeue jobs, run as a Slurm operator; to observe, no rights are needed"
         return SlurmDeniedError(f"{command}: {line}: {fault}")
     return (SlurmError if _AWAY.search(line) else SlurmRefusedError)(f"{command}: {line}")
 
 
 def listed_jobs(queue: str) -> Sequence[Mapping[str, Any]]:
-    """Return the jobs of what ``squeue --json`` prints. Raises `SlurmError` if that is something else."""
+    """Return the records of jobs in the output of ``squeue --json``. Raises `SlurmError` if that is something else."""
     try:
         jobs: Sequence[Mapping[str, Any]] = json.loads(queue)["jobs"]
     except (ValueError, KeyError, TypeError):
-        raise SlurmError("squeue --json does not answer with jobs") from None
+        raise SlurmError("squeue --json printed something other than a list of jobs") from None
     return jobs
 
 
 def slurm_jobs(listed: Sequence[Mapping[str, Any]]) -> tuple[SlurmJob, ...]:
-    """Return the jobs of what ``squeue --json`` tells, of version 22.05 to 26.
+    """Return the jobs of the records of ``squeue --json``, of version 22.05 to 26.
 
-    Of the tasks of an array that wait as one these are the first, as many as the array lets run at once.
+    A record of several waiting tasks of an array gives only its first tasks, as many as may run at once.
     """
     found: list[SlurmJob] = []
     begun: Counter[float | None] = Counter()
@@ -518,11 +519,11 @@ def slurm_jobs(listed: Sequence[Mapping[str, Any]]) -> tuple[SlurmJob, ...]:
 
 
 def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
-    """Return a job of what ``squeue --json`` tells of it, all tasks of an array that wait being one."""
+    """Return the job of a record of ``squeue --json``. All waiting tasks of an array are one job."""
     limit = _number(told.get("time_limit"))
     request, fault = None, ""
     strange = [key for key in _LEFT if _is_told(told.get(key))]
-    # What is pinned here asks for the nodes that it was given here.
+    # The node list of a job that is pinned here is the pin's.
     required = str(told.get("required_nodes") or "")
     if required and re.match(rf"{MARK} .*\bpinned=", str(told.get("admin_comment"))):
         strange.remove("required_nodes")
@@ -569,7 +570,7 @@ def _job_id(told: Mapping[str, Any]) -> str:
 
 def _nice(told: Any) -> int:
     number = int(_number(told) or 0)
-    # Slurm 22.05 writes a negative one as an unsigned number of 32 bits.
+    # Slurm 22.05 writes a negative value as an unsigned number of 32 bits.
     return number - 2**32 if number >= 2**31 else number
 
 

@@ -1,6 +1,6 @@
-"""Solves in a process of their own, which is ended when it takes too long: then a window has its greedy answer.
+"""Solves in a separate process, which is killed when it takes too long; a window then gets its greedy answer.
 
-Kernels and native solvers cannot be interrupted where they run, only with their process.
+Kernels and native solvers can be interrupted only by killing their process.
 """
 
 import os
@@ -22,29 +22,29 @@ from allocopt.solving.windows import KINDS, window_solver
 
 GRACE_S = 2.0
 """Seconds beyond its limit that a solve may take."""
-_FIRST_S = 60.0  # that a first solve may take, which imports and loads what it needs
-_REST_S, _LONGEST_REST_S = 1.0, 600.0  # before a process is started again, which doubles while it is in vain
-_LEAVE_S = 2.0  # for a process to end by itself
+_FIRST_S = 60.0  # that the first solve may take, which imports and loads what it needs
+_REST_S, _LONGEST_REST_S = 1.0, 600.0  # before a process is started again: at first, and at most
+_LEAVE_S = 2.0  # that a process may take to end after its channel was closed
 
 
 class Question(Protocol):
-    """What a solver is asked, such as a window."""
+    """A question to a solver, such as a window."""
 
     def solved(self, solver: str, time_limit: float, seed: int) -> Result:
         """Return the verified result of a solver."""
 
     def unsolved(self, runtime_s: float, seed: int) -> Result:
-        """Return what holds where a solver gives no answer in time."""
+        """Return the result that is used if a solver gives no answer in time."""
 
 
 class SolverFailedError(AllocoptError):
-    """A solver that gave no answer when it was tried."""
+    """A solver gave no answer when it was tried."""
 
 
 class SolverProcess:
-    """Solves of windows and relocations, under a limit in seconds; questions beside windows are tried before.
+    """Solves windows and relocations in a separate process, with a time limit in seconds.
 
-    Raises `AllocoptError` on entry if the solver fails on the problems that are shipped.
+    On entry the solver is tried on shipped windows and on the questions ``tried``. Raises `AllocoptError` if it fails.
     """
 
     def __init__(self, solver: str, time_limit: float, seed: int, tried: Sequence[Question] = ()) -> None:
@@ -56,7 +56,7 @@ class SolverProcess:
         self._again_s = 0.0
 
     def __enter__(self) -> "SolverProcess":
-        """Wait until all is compiled and loaded."""
+        """Start the process, and wait until everything is compiled and loaded."""
         self._start()
         assert self._channel is not None, "it was started"
         try:
@@ -76,9 +76,9 @@ class SolverProcess:
     def answer(
         self, question: Question, solver: str | None = None, time_limit: float | None = None
     ) -> tuple[Result, str]:
-        """Return the verified answer, and why it is that which holds without a solver, if it is.
+        """Return the verified answer and an empty text; if there is none in time, the fallback and the reason.
 
-        Solver and limit are those of the process, unless others are given.
+        By default solver and limit are those of the process.
         """
         limit_s = self.time_limit if time_limit is None else time_limit
         began = time.perf_counter()
@@ -109,13 +109,13 @@ class SolverProcess:
                 self._is_ready = False
             if not self._is_ready:
                 self._rest()
-        return "" if self._is_ready else f"solver {self.solver!r} is started again"
+        return "" if self._is_ready else f"solver {self.solver!r} is being started again"
 
     def _start(self) -> None:
-        # A fork of this process would inherit threads of numba and solvers in whatever state they are.
+        # A fork would inherit threads of numba and solvers in an undefined state.
         context = get_context("spawn")
         self._channel, theirs = context.Pipe()
-        # Not a daemon, for solvers may have processes of their own.
+        # Not a daemon, because solvers may start processes of their own.
         self._process = context.Process(target=_serve, args=(theirs, self.solver, self.tried), daemon=False)
         self._process.start()
         theirs.close()
@@ -131,7 +131,7 @@ class SolverProcess:
             self._channel.close()
         if self._process is not None and self._process.pid is not None:
             self._process.join(leave_s)
-            # It leads a group, if it has come so far, of what solvers have started.
+            # If it has got as far as `os.setsid`, it leads the group of all processes that solvers have started.
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.kill()
@@ -140,12 +140,12 @@ class SolverProcess:
 
 
 def _serve(channel: "Connection[Any, Any]", solver: str, tried: Sequence[Question]) -> None:
-    # Ctrl-C is for the service, which ends this one.
+    # Ctrl-C is for the service, which ends this process.
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         make_plans_ready(solver)
-        # A signal that nobody handles ends native code, too, and also when the service was killed meanwhile.
+        # The default action of SIGALRM ends native code, too, even if the service has been killed.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, _FIRST_S)
         for kind in KINDS:

@@ -1,6 +1,7 @@
-"""The state of a cluster and of the service beside it, as a journal tells of it: written by one, read by others.
+"""Writes the state of a cluster and of its service into a journal, for other processes to read.
 
-An event ``state`` holds all, so that reading may begin there; a ``look`` holds what is new since the last of either.
+An event ``state`` is complete, so that a reader may begin there. A ``look`` holds the changes since the last ``state``
+or ``look``.
 """
 
 from collections.abc import Mapping
@@ -13,17 +14,14 @@ from allocopt.live.journal import Journal
 from allocopt.live.slurm import WAITING, Look, SlurmJob
 
 STATE_S = 600.0
-"""Seconds after which all is written again."""
+"""Seconds after which the complete state is written again."""
 LOOK_S = 10.0
-"""Seconds after which a look is written in which nothing is new."""
+"""Seconds after which a look is written even if nothing has changed."""
 
 
 @dataclass(slots=True)
 class StateWriter:
-    """Writes what looks at a cluster show into a journal, each thing when it is new.
-
-    ``about`` is what a state tells of the service.
-    """
+    """Writes the changes that looks at a cluster show into a journal. ``about`` describes the service in a state."""
 
     about: Mapping[str, object] = field(default_factory=dict)
     _files: int = 0
@@ -34,13 +32,13 @@ class StateWriter:
     _look_s: float = 0.0
 
     def write(self, journal: Journal, look: Look) -> None:
-        """Write what is new."""
+        """Write what has changed since the last look."""
         journal.totals.looks += 1
         is_new = look.cluster is not self._cluster or journal.files != self._files
         is_whole = is_new or _is_over(look, self._state_s, STATE_S)
         before = {} if is_whole else self._jobs
         there = [job for job in look.jobs if job.state == "PENDING" or job.state in RUNNING]
-        # Priorities change with age, all at once: these are told with a state alone.
+        # Priorities are not compared, because all of them grow with age: they are updated with the next state.
         self._jobs = {
             job.id: (
                 job.state,
@@ -74,12 +72,12 @@ class StateWriter:
 
 
 def _is_over(look: Look, since_s: float, seconds: float) -> bool:
-    # The clock may be put back.
+    # The clock may have been set back.
     return not 0 <= look.now_s - since_s < seconds
 
 
 def _about(job: SlurmJob) -> dict[str, object]:
-    """Return what is told of a job: what is empty is left out."""
+    """Return the journal's record of a job, without empty values."""
     waits = job.state == "PENDING"
     asked = job.request
     if waits:
@@ -92,7 +90,7 @@ def _about(job: SlurmJob) -> dict[str, object]:
         "user": job.user,
         "partition": job.partition,
         "size": len(job.allocated) or (asked.least_nodes if asked is not None else None),
-        # What a user asks for is not given yet.
+        # Nodes that the user names are not the job's yet; nodes of a pin are.
         "on": fold_hostlist(job.allocated) if not waits else job.required if job.is_pinned else "",
         "start_s": 0 if waits else job.start_s,
         "priority": job.own_priority if waits else 0,
@@ -106,7 +104,7 @@ def _tree(cluster: Cluster) -> dict[str, object]:
     leaves, *above = tree.to_levels()
     listed = fold_hostlist(names)
     return {
-        # Nodes have numbers in this order.
+        # Readers number the nodes in this order, so folding must not change it.
         "nodes": listed if expand_hostlist(listed) == list(names) else ",".join(names),
         "levels": [{leaf: fold_hostlist(names[int(node)] for node in held) for leaf, held in leaves.items()}, *above],
         "hops": list(tree.hops),

@@ -1,4 +1,4 @@
-"""A live service as its journal shows it, read as it grows by a process of its own."""
+"""The state of a live service as its journal shows it, read by another process while the journal grows."""
 
 import math
 import os
@@ -21,7 +21,7 @@ from allocopt.live.state import LOOK_S
 from allocopt.report.words import duration, percent, printable, shortened
 
 TAIL_BYTES = 64_000_000
-"""What of the end of a long journal is read at first, if a whole state is in it."""
+"""Bytes at the end of a long journal that are read at first; more are read if they hold no complete state."""
 _KEPT_POINTS, _KEPT_EVENTS = 2000, 100
 _GIVEN = ("held", "pinned")
 _WORDS = {
@@ -29,34 +29,34 @@ _WORDS = {
     "ended": "the service ends",
     "away": "Slurm does not answer: {why}",
     "back": "Slurm answers again",
-    "cut": "the greedy answer holds for {jobs}: {cut}",
-    "pinned": "job {job} is given {nodes}",
-    "unpinned": "job {job} is free again: {why}",
-    "unseen": "job {job} had a pin and is no longer listed; whether it started there is not known",
-    "left alone": "job {job} has changed, and is left to Slurm",
+    "cut": "the greedy answer is used for {jobs}: {cut}",
+    "pinned": "job {job} is pinned to {nodes}",
+    "unpinned": "job {job} is no longer pinned: {why}",
+    "unseen": "pinned job {job} is no longer listed; whether it started on its nodes is unknown",
+    "left alone": "job {job} has changed and is left to Slurm",
     "left": "job {job} is left to Slurm: {why}",
     "no relocation": "job {job} gets no room by relocation: {why}",
     "relocation": "room for job {gang}: {what}",
-    "requeued": "job {job} leaves its nodes for job {gang}",
+    "requeued": "job {job} is requeued to make room for job {gang}",
     "moved": "job {job} has moved to {nodes}",
-    "freed": "job {job} is free again",
-    "relocation done": "job {job} has its room; {requeued} jobs were queued again",
-    "relocation dropped": "the relocation for job {job} is dropped: {why}; {requeued} jobs were queued again",
-    "refused": "Slurm refuses for {jobs}: {why}",
-    "released": "free again: {jobs}",
+    "freed": "job {job} is released",
+    "relocation done": "job {job} has its room; {requeued} jobs were requeued",
+    "relocation dropped": "the relocation for job {job} is dropped: {why}; {requeued} jobs were requeued",
+    "refused": "Slurm refuses a change of {jobs}: {why}",
+    "released": "released: {jobs}",
     "started": "job {job} starts on {nodes}{how}{cost}",
-    "host found": "host {host} may have guests",
+    "host found": "host {host} can take guests",
     "host ended": "host {host} has ended",
     "guest placed": "guest {guest} runs beside {host} at {percent} %",
     "guest paused": "guest {guest} is paused: {why}",
     "guest refused": "guest {guest} cannot run beside {host}: {why}",
-    "guest ended": "guest {guest} has ended with {code}",
+    "guest ended": "guest {guest} has ended with exit code {code}",
     "guest killed": "guest {guest} is killed: {why}",
 }
 
 
 class WindowPoint(NamedTuple):
-    """What is kept of a window: its time, jobs, hop costs of the answer and of the greedy one, gap and seconds."""
+    """A window in numbers: its time, jobs, hop costs of the answer and of the greedy answer, gap and seconds."""
 
     at_s: float
     jobs: int
@@ -67,7 +67,7 @@ class WindowPoint(NamedTuple):
 
 
 class StartPoint(NamedTuple):
-    """What is kept of a start that was judged: its time, its hop cost, and the proven optimum."""
+    """A judged start in numbers: its time, its hop cost, and the proven optimum."""
 
     at_s: float
     chosen: float
@@ -76,28 +76,30 @@ class StartPoint(NamedTuple):
 
 @dataclass(slots=True)
 class View:
-    """What is known of a service and its cluster after the events so far.
+    """The state of a service and its cluster after the events so far.
 
     Parameters
     ----------
     about
         ``mode``, ``solver``, ``cluster``, ``since`` (seconds since 1970) and ``period`` (seconds) of the service.
     totals
-        Sums over its run.
+        Sums over the run of the service.
     jobs
-        What a `look` tells of each job that waits or runs, by id.
+        Records of the jobs that wait or run, as the events ``state`` and ``look`` hold them, by id.
     left
-        Why jobs that wait are left to Slurm, by id.
+        Why waiting jobs are left to Slurm, by id.
     away
         Hostlists of nodes on which no job may start, by their state.
     tree
-        The cluster; None where nothing tells of it yet.
+        The cluster; None until an event describes it.
     look_s, away_why, is_ended
-        When Slurm was last looked at, why it has not answered since, and whether the service has ended.
+        The time of the last look, why Slurm has not answered since, and whether the service has ended.
     window
         The event of the last window.
+    expected
+        The number of waiting jobs, and their expected mean wait in seconds in Slurm's order and in the service's.
     windows, starts, events
-        The last ones; events as their time and in words.
+        The most recent ones; an event as its time and a sentence.
     """
 
     about: dict[str, Any] = field(default_factory=dict)
@@ -116,7 +118,7 @@ class View:
     events: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=_KEPT_EVENTS))
 
     def add(self, event: Mapping[str, Any]) -> None:
-        """Take an event in; raise `KeyError`, `TypeError` or `ValueError` if it lacks what it should hold."""
+        """Update the view by an event. Raises `KeyError`, `TypeError` or `ValueError` if the event is incomplete."""
         at_s = datetime.fromisoformat(event["at"]).timestamp()
         name, job = event["event"], str(event.get("job", ""))
         self.totals.add(event)
@@ -145,14 +147,14 @@ class View:
             self.jobs[job] |= {"state": state, "on": event.get("nodes", "")}
 
     def _begin(self, event: Mapping[str, Any], at_s: float) -> None:
-        # The file that follows a rotated one begins as that did.
+        # After a rotation the new file begins with the same event as the old one.
         if at_s != self.about.get("since"):
             self.about = {"mode": event["mode"], "solver": event["solver"], "since": at_s}
             self.totals, self.jobs, self.left, self.window, self.expected = Totals(), {}, {}, {}, {}
             self.look_s, self.is_ended, self.away_why = at_s, False, ""
 
     def _solve(self, event: Mapping[str, Any], at_s: float) -> None:
-        # The instance is most of it.
+        # The instance is large and not shown.
         self.window = {key: value for key, value in event.items() if key != "instance"} | {"at_s": at_s}
         gap = math.nan if event["gap"] is None else event["gap"]
         objective, seconds = event["answer"]["objective"], event["plan_s"] + event["solve_s"]
@@ -173,17 +175,17 @@ class View:
         self.look_s, self.away_why, self.is_ended = at_s, "", False
 
     def waiting(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return the jobs that wait, those with nodes first, then by priority."""
+        """Return the waiting jobs, the pinned ones first, then by priority."""
         found = [(job, told) for job, told in self.jobs.items() if told["state"] in ("waiting", *_GIVEN)]
         return sorted(found, key=lambda one: (one[1]["state"] != "pinned", -one[1].get("priority", 0), _place(one[0])))
 
     def running(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return the jobs that have started, the last first."""
+        """Return the jobs that have started, the latest start first."""
         found = [(job, told) for job, told in self.jobs.items() if told["state"] not in ("waiting", *_GIVEN)]
         return sorted(found, key=lambda one: (-one[1].get("start_s", 0), _place(one[0])))
 
     def condition(self, now_s: float) -> str:
-        """Return how the service is: ``running``, ``ended``, ``away`` while Slurm does not answer, or ``silent``."""
+        """Return whether the service is ``running``, ``ended``, ``away`` (Slurm does not answer) or ``silent``."""
         if self.is_ended:
             return "ended"
         if self.away_why:
@@ -191,17 +193,17 @@ class View:
         return "silent" if now_s - self.look_s > 3 * max(LOOK_S, self.about.get("period") or 0.0) else "running"
 
     def verdict(self, now_s: float) -> str:
-        """Return in a sentence how the service is."""
+        """Return the condition of the service as a sentence."""
         age = duration(max(round(now_s - self.look_s), 0))
         return {
             "running": f"The service runs; its last look was {age} ago.",
             "ended": f"The service has ended; its last look was {age} ago.",
-            "away": f"Slurm does not answer since {age}: {self.away_why}",
-            "silent": f"The service tells nothing since {age}: it waits for Slurm, or was killed.",
+            "away": f"Slurm has not answered for {age}: {self.away_why}",
+            "silent": f"The service has written nothing for {age}: it waits for Slurm, or was killed.",
         }[self.condition(now_s)]
 
     def summary(self, now_s: float) -> dict[str, Any]:
-        """Return figures by name, units in their names; None for what is not known."""
+        """Return figures by name, with units in the names; unknown figures are None."""
         states = Counter(told["state"] for told in self.jobs.values())
         waits = {state: states.pop(state, 0) for state in ("waiting", *_GIVEN)}
         away = {state: len(expand_hostlist(hostlist)) for state, hostlist in self.away.items()}
@@ -226,19 +228,19 @@ class View:
 
 
 class Follower:
-    """Reads a journal as it grows, through rotations, and keeps what it tells now in `view`.
+    """Reads a journal while it grows, through rotations, and keeps the state of the service in `view`.
 
     Parameters
     ----------
     path
-        Of the journal; it is only read.
+        The journal.
     tail_bytes
-        What of its end is read at first, where that holds a whole state.
+        Bytes at its end that are read at first; more are read if they hold no complete state.
 
     Raises
     ------
     BadFileError
-        If it cannot be read, or is no journal.
+        If the file cannot be read, or is not a journal.
     """
 
     def __init__(self, path: Path, tail_bytes: int = TAIL_BYTES) -> None:
@@ -257,7 +259,7 @@ class Follower:
             begin = max(size - tail_bytes, 0)
             self._file.seek(begin)
             if begin:
-                # Most likely it begins within a line.
+                # The first line is most likely incomplete.
                 read_line(self._file, path, "the line")
             self.view = View()
             self._read_lines()
@@ -267,7 +269,7 @@ class Follower:
             tail_bytes *= 8
 
     def read(self) -> View:
-        """Take in what has been written since, and return the view."""
+        """Read what has been written since the last call, and return the view."""
         while True:
             self._read_new_lines()
             try:
@@ -276,9 +278,9 @@ class Follower:
                     return self.view
                 following = self.path.open("rb")
             except OSError:
-                # Between two files none has the name.
+                # During a rotation there may be no file of this name.
                 return self.view
-            # What was written into the old file after the last look at it, and before the new one.
+            # Read what was written into the old file before the new one was opened.
             self._read_new_lines()
             self._file.close()
             self._file = following
@@ -289,14 +291,14 @@ class Follower:
 
     def _read_new_lines(self) -> None:
         while line := read_line(self._file, self.path, "a line"):
-            # If the file was truncated and has grown again, this can be the rest of a line.
-            # The next state has everything.
+            # If the file was truncated and has grown again, this can be the rest of a line, which is skipped.
+            # The next state is complete.
             with suppress(BadFileError, InvalidProblemError):
                 self.view.add(parsed(line, self.path, "a new line"))
 
 
 def status_lines(view: View, now_s: float, lines: int = 24, columns: int = 80) -> Iterator[str]:
-    """Yield what a terminal of a size shows of a service, with the last events at the end."""
+    """Yield the lines that show a service on a terminal of a size, with the last events at the end."""
     made = [shortened(line, columns - 1) for line in _status(view, now_s)]
     room = max(lines - len(made) - 3, 0)
     yield from made
@@ -318,7 +320,7 @@ def _status(view: View, now_s: float) -> Iterator[str]:
     if view.tree is not None:
         states = "".join(f", {count:,} {state}" for state, count in away.items())
         yield f"nodes    {found['nodes']:,}: {found['nodes_busy']:,} with jobs{states}"
-    so_far = f"{totals.as_pinned:,} started as pinned, {totals.unpinned:,} given free"
+    so_far = f"{totals.as_pinned:,} started as pinned, {totals.unpinned:,} released"
     yield f"pins     {totals.pinned:,}: {so_far}; {totals.refused:,} refused by Slurm"
     gain = "" if found["gain"] is None else f"; hop cost {percent(found['gain'])} below the greedy rule's"
     cut = f", {totals.cut:,} cut to the greedy answer" if totals.cut else ""
@@ -328,9 +330,7 @@ def _status(view: View, now_s: float) -> Iterator[str]:
         order, slurm = (duration(expected[name]) for name in ("ordered_wait_s", "slurm_wait_s"))
         yield f"order    expected mean wait of {expected['waiting']:,} jobs {order}, in Slurm's order {slurm}"
     if totals.relocations:
-        ended = (
-            f"{totals.relocated:,} done, {totals.relocations_dropped:,} dropped; {totals.requeued:,} jobs queued again"
-        )
+        ended = f"{totals.relocated:,} done, {totals.relocations_dropped:,} dropped; {totals.requeued:,} jobs requeued"
         yield f"room     {totals.relocations:,} plans: {totals.relocations_proved:,} proved, {ended}"
     if window := found["window"]:
         gap = "unknown" if window["gap"] is None else percent(window["gap"], 2)
@@ -342,12 +342,12 @@ def _status(view: View, now_s: float) -> Iterator[str]:
 
 
 def clock(at_s: float, *, is_dated: bool = False) -> str:
-    """Write a time in UTC."""
+    """Return a time in UTC as text."""
     return time.strftime("%Y-%m-%d %H:%M UTC" if is_dated else "%H:%M:%S", time.gmtime(at_s))
 
 
 def _in_words(event: Mapping[str, Any]) -> str:
-    """Return an event as a sentence; empty for those that are told otherwise."""
+    """Return an event as a sentence; empty for events that are shown elsewhere."""
     told = defaultdict(str, event)
     told["jobs"] = ", ".join([*event.get("jobs", ())] or [told["job"]])
     if told["as_pinned"] != "":

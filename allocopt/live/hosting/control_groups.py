@@ -1,7 +1,7 @@
-"""Control groups of Linux, in which a guest competes with its host for processor time by their weights.
+"""Control groups of Linux, in which a guest and its host compete for processor time by their weights.
 
-A guest gets a group of its own, beside the processes or the group of its host, which is left as it is. Both versions of
-control groups are known: the shares of version 1 (``cpu.shares``) and the weights of version 2 (``cpu.weight``).
+A guest gets a group of its own beside the processes or the group of its host, which are not changed. Both versions of
+control groups are supported: the shares of version 1 (``cpu.shares``) and the weights of version 2 (``cpu.weight``).
 """
 
 import errno
@@ -19,29 +19,29 @@ from allocopt.files.faults import os_fault
 from allocopt.live.hosting.processes import PROC, started_at
 
 PREFIX = "allocopt-guest"
-"""The word with which the names of groups of guests begin.
+"""Prefix of the names of guests' groups.
 
-The space of process numbers, the process that made them, when it started, and a number of their own follow.
+It is followed by the PID namespace, the id of the process that made the group, when that process started, and a number.
 """
 JOB_PREFIX = "job_"
-"""The word with which Slurm's group of a job begins, under which those of its steps and tasks are."""
-EMPTY_S = 5.0  # for which processes that were killed are waited for
+"""Prefix of the name of Slurm's group of a job, which contains the groups of its steps and tasks."""
+EMPTY_S = 5.0  # to wait for the end of processes that were killed
 _ROUND_S = 0.02
-# Waits for a line before it becomes the guest, so that it is in its group before it does anything.
+# The shell waits for a line before it becomes the guest, so that the guest is in its group from the beginning.
 _STARTER = ("sh", "-c", 'read go && exec "$@" </dev/null', "guest")
 
 
 class NoGroupError(UsageError):
-    """A guest gets no group beside a host, for a reason that does not go away."""
+    """A guest cannot get a group beside a host, for a lasting reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of control groups: where the weight of a group stands, and its range."""
+    """A version of control groups: the file with the weight of a group, and the range of weights."""
 
     number: int
     weight_file: str
-    default_weight: int  # of a group that nothing was set for, and of each thread beside groups
+    default_weight: int  # of a group without a weight of its own, and of each thread beside groups
     least_weight: int
     most_weight: int
     mount: Path
@@ -64,7 +64,7 @@ class Version:
         path = self.path_of(pid, proc)
         job = next((at for at, part in enumerate(path) if part.startswith(JOB_PREFIX)), None)
         if job is None and (self.number == 1 or not path):
-            # Groups compete with the threads beside them.
+            # The guest's group is made in the host's, where it competes with each thread of the host.
             return GroupPlace(self.mount.joinpath(*path), self.default_weight, ())
         own = self.mount.joinpath(*path[: len(path) if job is None else job + 1])
         try:
@@ -76,21 +76,21 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlace:
-    """Where the group of a guest competes with its host."""
+    """The place at which the group of a guest competes with its host."""
 
     parent: Path
     host_weight: float  # of the host on one core
-    competitors: tuple[int, ...]  # processes of the group that it competes with, if that is a group
+    competitors: tuple[int, ...]  # processes of the host's group; empty if the guest competes with single threads
 
 
 def find_version(root: Path = Path("/sys/fs/cgroup")) -> Version:
-    """Return the version that divides processor time here. Raises `UsageError` if there is none."""
+    """Return the version with a CPU controller on this machine. Raises `UsageError` if there is none."""
     if (root / "cgroup.controllers").exists():
         return Version(2, "cpu.weight", 100, 1, 10_000, root)
     for name in ("cpu", "cpu,cpuacct"):
         if (root / name / "cpu.shares").exists():
             return Version(1, "cpu.shares", 1024, 2, 262_144, root / name)
-    raise UsageError(f"no control groups with a CPU controller at {root}")
+    raise UsageError(f"{root}: no control groups with a CPU controller, which guests need")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Group:
     host_weight: float  # of the host on one core
 
     def create(self) -> None:
-        """Make it. Raises `NoGroupError` if that is not allowed, `ProcessLookupError` if the host has just ended."""
+        """Create it. Raises `NoGroupError` if that is not allowed, `ProcessLookupError` if the host has just ended."""
         parent = self.folder.parent
         try:
             if self.version.number == 2 and "cpu" not in (parent / "cgroup.subtree_control").read_text().split():
@@ -112,19 +112,19 @@ class Group:
             raise ProcessLookupError(errno.ESRCH, f"{parent} is gone") from None
         except OSError as error:
             if error.errno == errno.EBUSY:
-                advice = "its own processes keep it from having groups that share processor time"
+                advice = "this group has processes of its own, so groups in it cannot share processor time"
             else:
                 advice = "guests need write access to the control groups of their hosts: run as root"
             raise NoGroupError(f"{parent}: {os_fault(error)}; {advice}") from None
 
     def set_quota(self, percent: int, cores: int) -> None:
-        """Set the weight so that a guest of some cores gets a share of each, 1 to 90 percent, where both want all."""
+        """Set the weight so that a guest gets ``percent`` (1 to 90) of each of its cores if the host wants them too."""
         weight = round(self.host_weight * cores * percent / (100 - percent))
         least, most = self.version.least_weight, self.version.most_weight
         (self.folder / self.version.weight_file).write_text(str(min(most, max(least, weight))))
 
     def add_process(self, pid: int, cores: set[int]) -> None:
-        """Put a process, and what it starts from now on, into the group and on some cores."""
+        """Put a process, and all that it starts from now on, into the group and bind it to some cores."""
         with suppress(ProcessLookupError):
             (self.folder / "cgroup.procs").write_text(str(pid))
         placed: set[str] = set()
@@ -138,7 +138,7 @@ class Group:
     def start(
         self, command: Sequence[str], cores: set[int], output: Path, env: Mapping[str, str]
     ) -> subprocess.Popen[bytes]:
-        """Start a program in the group, on some cores; what it prints is added to a file."""
+        """Start a program in the group, bound to some cores; append its output to a file."""
         with output.open("ab") as out:
             process = subprocess.Popen(
                 (*_STARTER, *command),
@@ -156,24 +156,24 @@ class Group:
             process.wait()
             process.stdin.close()
             raise
-        # A shell that was killed reads nothing.
+        # The shell may have been killed.
         with suppress(BrokenPipeError), process.stdin as line:
             line.write(b"go\n")
         return process
 
 
 def group_name(number: int) -> str:
-    """Return the name of a group that this process makes."""
+    """Return the name of the group with this number that this process makes."""
     return f"{PREFIX}-{_own_space()}-{os.getpid()}-{started_at(os.getpid())}-{number}"
 
 
 def _own_space() -> int:
-    # Of process numbers: those of a container are others.
+    # Identifies the PID namespace: in another container the same id is another process.
     return (PROC / "self" / "ns" / "pid").stat().st_ino
 
 
 def abandoned_groups(mount: Path) -> Iterator[Path]:
-    """Yield the groups of guests whose service is not there any more, below the root group."""
+    """Yield the groups of guests, below the root group, whose service no longer exists."""
     for folder in sorted(mount.rglob(f"{PREFIX}-*")):
         space, pid, started = folder.name.removeprefix(f"{PREFIX}-").split("-")[:3]
         if space == str(_own_space()) and started_at(int(pid)) != int(started):
@@ -181,7 +181,7 @@ def abandoned_groups(mount: Path) -> Iterator[Path]:
 
 
 def processes_of(folder: Path) -> list[int]:
-    """Return the processes of a group; none if it is gone."""
+    """Return the processes of a group; empty if it is gone."""
     try:
         return [int(line) for line in (folder / "cgroup.procs").read_text().split()]
     except OSError:
@@ -195,7 +195,7 @@ def processes_below(folder: Path) -> Iterator[int]:
 
 
 def send(folder: Path, number: signal.Signals) -> None:
-    """Send a signal to all processes of a group and of those below it, and to those that start meanwhile."""
+    """Send a signal to all processes of a group and of the groups below it, and to those that start meanwhile."""
     reached: set[int] = set()
     while new := set(processes_below(folder)) - reached:
         reached |= new
@@ -205,7 +205,7 @@ def send(folder: Path, number: signal.Signals) -> None:
 
 
 def clear(folder: Path) -> bool:
-    """Kill all processes of a group and remove it; return whether it is gone, within `EMPTY_S`."""
+    """Kill all processes of a group and remove it; return whether it is gone within `EMPTY_S`."""
     until = time.monotonic() + EMPTY_S
     while folder.exists() and time.monotonic() < until:
         send(folder, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""Ends guests whose service was killed: ``python -m allocopt.live.hosting.guard``.
+"""Kills guests whose service was killed: ``python -m allocopt.live.hosting.guard``.
 
-It reads a line for each group of a guest: ``+FOLDER`` before it is made, ``-FOLDER`` after it is removed. At the end of
-its input the service is gone, and it kills all processes of the groups that are left.
+It reads a line for each control group of a guest: ``+FOLDER`` before the group is made, ``-FOLDER`` after it is
+removed. At the end of its input the service is gone, and it kills all processes of the groups that are left.
 """
 
 import signal
@@ -13,8 +13,8 @@ from allocopt.live.hosting.control_groups import clear
 
 
 def main() -> None:
-    """Wait for the end of the service, and end what it left."""
-    # Ctrl-C ends the service, and that the guard.
+    """Wait for the end of the service, and kill the guests that it left."""
+    # Ctrl-C ends the service, which then ends the guard.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     folders: dict[str, None] = {}

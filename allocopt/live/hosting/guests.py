@@ -1,16 +1,16 @@
-"""Files of guests: programs that wait for cores which running jobs leave idle.
+"""Files of guests, the programs that run on cores which running jobs leave idle.
 
 A file is TOML with a table ``[[guest]]`` for each program::
 
     [[guest]]
     name = "blast-1"
     command = ["./blast", "-in", "a.fasta"]
-    application = "blast"   # what a policy learns about; the name without it
-    cores = 1               # that it needs
-    busy = 0.8              # share of them that it needs; 1 without it
-    memory_mib = 500        # its peak; 0 without it
-    limit_s = 3600          # longest run time that is expected alone
-    output = "blast-1.out"  # file for its output; NAME.out without it
+    application = "blast"   # application that a policy learns about; default: the name
+    cores = 1               # cores that it needs; default: 1
+    busy = 0.8              # share of these cores that it needs; default: 1
+    memory_mib = 500        # its peak of memory; default: 0
+    limit_s = 3600          # longest run time that is expected without a host; default: 3600
+    output = "blast-1.out"  # file for its output; default: NAME.out
 """
 
 import os
@@ -44,20 +44,20 @@ class _Guests(FileModel):
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """A program that waits."""
+    """A program that waits for cores."""
 
     name: str
     command: tuple[str, ...]
     application: str
-    cores: int = 1  # that it runs on
-    busy: float = 1.0  # share of them that it needs, in (0, 1]
+    cores: int = 1  # that it needs
+    busy: float = 1.0  # share of these cores that it needs, in (0, 1]
     memory_mib: float = 0.0  # that it occupies at most
-    limit_s: float = 3600.0  # for which it runs at most when it runs alone
-    output: Path = Path(os.devnull)  # file that gets what it prints
+    limit_s: float = 3600.0  # longest run time that is expected without a host
+    output: Path = Path(os.devnull)  # file for its output
 
 
 def read_guests(path: Path) -> tuple[Guest, ...]:
-    """Read a file of guests; raise `BadFileError` if it is wrong, or two have the same name."""
+    """Read a file of guests. Raises `BadFileError` if it is invalid, or if two guests have the same name."""
     told = validated(_Guests, read_toml(path), path).guest
     names = [one.name for one in told]
     for at, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""Hosts: running jobs of this machine that take guests, as Slurm tells of them, or processes that a user names."""
+"""Hosts, the running jobs of this machine that take guests: jobs that Slurm lists, or processes that a user names."""
 
 import os
 import time
@@ -20,29 +20,29 @@ class Host:
 
     id: str
     application: str
-    processes: frozenset[int]  # those that were started first, at least
+    processes: frozenset[int]  # ids of its processes, at least of those that were started first
     cores: int
     start_s: float
-    limit_s: float  # for which it may run; infinite where that is not limited
+    limit_s: float  # for which it may run; infinite if it has no limit
     is_suspended: bool = False
 
 
 class Hosts(Protocol):
-    """Where hosts are found."""
+    """Finds hosts."""
 
     @property
     def are_all_known(self) -> bool:
-        """Whether no host comes later."""
+        """Whether no further host can appear."""
 
     def running(self) -> list[Host]:
-        """Return those that run now."""
+        """Return the hosts that run now."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessHosts:
-    """Processes and what they start, by their numbers; each is a host.
+    """Finds hosts by process ids. Each process, with all that it starts, is a host.
 
-    Raises `UsageError` if there is no such process, one belongs to another, or this process belongs to one.
+    Raises `UsageError` if a process does not exist, descends from another one, or is an ancestor of this process.
     """
 
     pids: tuple[int, ...]
@@ -55,15 +55,15 @@ class ProcessHosts:
         now = Processes.now()
         for pid in self.pids:
             if pid not in now.parents:
-                raise UsageError(f"there is no process {pid}")
+                raise UsageError(f"process {pid} does not exist")
             below = now.with_descendants([pid])
             if os.getpid() in below:
-                raise UsageError(f"process {pid} started this service, and cannot be its host")
+                raise UsageError(f"process {pid} started this service and cannot be a host")
             if others := (below - {pid}) & set(self.pids):
-                raise UsageError(f"process {min(others)} belongs to process {pid}: name one of them")
+                raise UsageError(f"process {min(others)} was started by process {pid}: give only one of them")
 
     def running(self) -> list[Host]:
-        """Return those that have not ended."""
+        """Return the hosts that have not ended."""
         found = []
         for pid in self.pids:
             started = self._started[pid]
@@ -77,7 +77,7 @@ class ProcessHosts:
 
 @dataclass(frozen=True, slots=True)
 class SlurmHosts:
-    """Running jobs of Slurm on some nodes that are this machine, if they have opted in; each is a host on each node."""
+    """Finds running jobs of Slurm that have opted in. A job is a host on each of the given nodes of this machine."""
 
     slurm: Slurm
     nodes: tuple[str, ...]
@@ -85,7 +85,7 @@ class SlurmHosts:
     are_all_known: bool = field(init=False, default=False)
 
     def running(self) -> list[Host]:
-        """Return those that run now, or are suspended. Raises `SlurmError` if Slurm does not answer."""
+        """Return the jobs that run or are suspended now. Raises `SlurmError` if Slurm does not answer."""
         states = ("-t", f"{_RUNS},{_SUSPENDED}")
         queue = self.slurm.said("squeue", "-a", *states, "-w", fold_hostlist(self.nodes), "--json")
         found = []
@@ -94,7 +94,7 @@ class SlurmHosts:
             if not self.has_opted_in(job):
                 continue
             for node in job.allocated.keys() & set(self.nodes):
-                # Of a task of an array this is its number, not that of the array and the task.
+                # For a task of an array scontrol needs its own job id, not ARRAY_TASK.
                 pids = self.slurm.processes_of(str(told["job_id"]), node)
                 if pids and os.getpid() not in Processes.now().with_descendants(pids):
                     name, cores = f"{job.id}@{node}", max(1, job.allocated[node][0])

@@ -1,7 +1,7 @@
-"""What Linux tells of the processes of a job: processor time, how long they waited for it, and memory.
+"""Measures the processes of a job as Linux reports them: processor time, waiting time, and memory.
 
-Times are from ``/proc/PID/task/TID/schedstat``: nanoseconds for which a thread ran, and for which it was ready to run
-and waited. Together they are its *demand*; its *share* is what it ran of them.
+Times are from ``/proc/PID/task/TID/schedstat``: the nanoseconds for which a thread ran, and those for which it was
+ready to run but waited. Their sum is the *demand* of the thread; its *share* is the part of the demand in which it ran.
 """
 
 import os
@@ -12,33 +12,33 @@ from pathlib import Path
 
 PROC = Path("/proc")
 BUSY = 0.2
-"""Share of the time for which a thread has to be ready to run at least, to count as busy."""
+"""A thread counts as busy if it runs or is ready to run for at least this share of the time."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
-# Places behind the name of a program in ``/proc/PID/stat``.
+# Indices of fields after the name of the program in ``/proc/PID/stat``.
 _STATE, _PARENT, _STARTED = 0, 1, 19
 
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """The processes of this machine at a time, but for those that have ended and whose parent does not know it yet."""
+    """The processes of this machine at one time, without zombies."""
 
     parents: Mapping[int, int]
-    started: Mapping[int, int]  # in ticks since the machine did
+    started: Mapping[int, int]  # when each started, in ticks since the machine booted
 
     @classmethod
     def now(cls, proc: Path = PROC) -> "Processes":
-        """Look at all of them."""
+        """Return the processes that exist now."""
         parents, started = {}, {}
         for folder in proc.iterdir():
-            # Processes may end while they are looked at, and those of others may be hidden.
+            # A process may end in the meantime, or belong to another user and be hidden.
             with suppress(*_GONE):
                 if folder.name.isdigit() and (told := _stat(folder))[_STATE] not in "ZX":
                     parents[int(folder.name)], started[int(folder.name)] = int(told[_PARENT]), int(told[_STARTED])
         return cls(parents, started)
 
     def with_descendants(self, pids: Iterable[int]) -> set[int]:
-        """Return those of some processes that are alive, and all that they started, and those started."""
+        """Return the given processes that are alive, and all their living descendants."""
         children: dict[int, list[int]] = {}
         for pid, parent in self.parents.items():
             children.setdefault(parent, []).append(pid)
@@ -53,12 +53,12 @@ class Processes:
 
 
 def _stat(folder: Path) -> list[str]:
-    # The name of the program stands in brackets, and may hold anything.
+    # The name of the program is in parentheses, and may hold anything, also parentheses.
     return (folder / "stat").read_bytes().rpartition(b")")[2].decode().split()
 
 
 def started_at(pid: int, proc: Path = PROC) -> int | None:
-    """Return when a process started, in ticks since the machine did; None if it has ended."""
+    """Return when a process started, in ticks since the machine booted; None if it has ended."""
     with suppress(*_GONE):
         told = _stat(proc / str(pid))
         return None if told[_STATE] in "ZX" else int(told[_STARTED])
@@ -67,12 +67,12 @@ def started_at(pid: int, proc: Path = PROC) -> int | None:
 
 @dataclass(slots=True)
 class Kin:
-    """The processes of a job: those that are named, and all that were started by one that belonged to it."""
+    """Keeps track of the processes of a job: the named ones, and all that any process of the job has started."""
 
-    _known: dict[int, int] = field(init=False, default_factory=dict)  # when each started, which tells it from others
+    _known: dict[int, int] = field(init=False, default_factory=dict)  # when each started, because ids are used again
 
     def alive(self, named: Collection[int], all_: Processes) -> set[int]:
-        """Return those that are alive; a number that a later process has got is another one."""
+        """Return the ids of those that are alive. An id that was given to a later process does not count."""
         for pid in named:
             if pid in all_.started:
                 self._known.setdefault(pid, all_.started[pid])
@@ -85,27 +85,28 @@ class Kin:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What processes did between two looks."""
+    """The use of the machine by processes between two looks."""
 
     run_s: float  # processor time, all threads together
     delay_s: float  # time for which threads were ready to run, and waited
     memory_bytes: int  # that they occupy now
-    # Of the busy thread with the least share, or of all threads together where none is busy: its share, and for which
-    # share of the time it was ready to run. A job whose threads wait for each other is as slow as this one.
+    # The share of the slowest thread, and the part of the time in which it ran or was ready to. The slowest thread is
+    # the busy thread with the least share; a job whose threads wait for each other is as slow as this one. If no thread
+    # is busy, both are of all threads together.
     share: float = 1.0
     busy: float = 0.0
 
 
 @dataclass(slots=True)
 class Watch:
-    """Looks at the processes of a job again and again."""
+    """Measures the processes of a job at repeated looks."""
 
     _seen: dict[int, tuple[int, int]] | None = field(init=False, default=None)
 
     def look(self, pids: Iterable[int], seconds: float, proc: Path = PROC) -> Use:
-        """Return what processes did in the seconds since the last look, nothing at the first one.
+        """Return the use by some processes in the seconds since the last look, nothing at the first one.
 
-        What a thread did since then that has ended meanwhile is not known.
+        Threads that have ended since then are not counted.
         """
         now: dict[int, tuple[int, int]] = {}
         memory = 0
@@ -117,7 +118,7 @@ class Watch:
                         run, delay, *_ = map(int, (task / "schedstat").read_text().split())
                         now[int(task.name)] = run, delay
         before, self._seen = now if self._seen is None else self._seen, now
-        # A thread that is seen for the first time has begun since.
+        # A thread that is seen for the first time has started since the last look.
         changes = [
             (1e-9 * (run - before.get(thread, (0, 0))[0]), 1e-9 * (delay - before.get(thread, (0, 0))[1]))
             for thread, (run, delay) in now.items()

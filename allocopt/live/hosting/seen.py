@@ -1,4 +1,4 @@
-"""What is known of hosts and guests by looking at their processes, in the terms of the simulation's quotas."""
+"""Measurements of hosts and guests from their processes, in the terms of the simulation's quotas."""
 
 import math
 import os
@@ -15,20 +15,20 @@ from allocopt.simulator.quota.execution import Progress
 from allocopt.traces.applications import QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 
-_LEAST_SHARE = 1e-9  # of its cores that a host is taken to keep busy, which is above 0
-_SHARES = 100  # steps of that share: who keeps less than 1 % busy is idle
-_LEAST_SHARE_OF_DEMAND = 1e-3  # that a job is taken to get
-_NEWEST = 0.3  # weight of the newest look in what a busy host gets of its demand alone
-_LIMIT_OVER_RUN = 1.25  # where nothing is known of a run time but its limit
-_NO_LIMIT_S = 1e8  # limit of a host that has none
-_LEAST_LEFT_S = 1.0  # for which a job that has not ended still runs
+_LEAST_SHARE = 1e-9  # smallest share of busy cores that is reported for a host, which must be above 0
+_SHARES = 100  # steps of this share: a host with less than 1 % of its cores busy counts as idle
+_LEAST_SHARE_OF_DEMAND = 1e-3  # smallest share of its demand that a job is assumed to get
+_NEWEST = 0.3  # weight of the newest look in the share of its demand that a busy host gets without a guest
+_LIMIT_OVER_RUN = 1.25  # ratio of limit and run time, if only the limit is known
+_NO_LIMIT_S = 1e8  # limit that is used for a host without one
+_LEAST_LEFT_S = 1.0  # shortest remaining time of a job that has not ended
 MIB_PER_CORE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20 / (os.cpu_count() or 1)
-"""Memory of this machine, in MiB, by the number of its cores."""
+"""Memory of this machine per core, in MiB."""
 
 
 @dataclass(slots=True)
 class Seen:
-    """A job that is looked at again and again; its demand is the time for which its threads run or are ready to."""
+    """A job that is measured again and again. Its demand is the time in which its threads run or are ready to."""
 
     watch: Watch = field(init=False, default_factory=Watch)
     processor_s: float = field(init=False, default=0.0)
@@ -36,16 +36,16 @@ class Seen:
     alone_s: float = field(init=False, default=0.0)  # in which it would have done the same alone
     slowdown: float = field(init=False, default=1.0)  # at the last look
     cores: float = field(init=False, default=1.0)  # that its threads demanded at the last look
-    memory_mib: float = field(init=False, default=0.0)  # at most
-    share_alone: float = field(init=False, default=1.0)  # that its slowest thread gets of its demand without a guest
+    memory_mib: float = field(init=False, default=0.0)  # largest so far
+    share_alone: float = field(init=False, default=1.0)  # share of demand that its slowest thread gets without a guest
 
     def record(self, use: Use, seconds: float, *, is_alone: bool) -> None:
-        """Take note of what it did in some seconds, without a guest or beside another job."""
+        """Add what it did in some seconds, without a guest or beside another job."""
         if is_alone:
             self.share_alone += _NEWEST * use.busy * (use.share - self.share_alone)
             self.slowdown = 1.0
         else:
-            # Only the time in which it was ready to run becomes longer.
+            # A guest lengthens only the time in which the job is ready to run.
             longer = 1.0 - min(1.0, max(_LEAST_SHARE_OF_DEMAND, use.share) / self.share_alone)
             self.slowdown = 1.0 / (1.0 - use.busy * longer)
         self.cores = (use.run_s + use.delay_s) / seconds
@@ -56,7 +56,7 @@ class Seen:
 
     @property
     def mean_slowdown(self) -> float:
-        """Seconds over those in which it would have done the same alone."""
+        """Ratio of the seconds that passed to those that the same work would have taken alone."""
         return self.seconds / self.alone_s if self.alone_s else 1.0
 
 
@@ -65,21 +65,21 @@ class SeenHost(Seen):
     """A running job that takes guests."""
 
     host: Host
-    number: int  # to the policy
+    number: int  # by which the policy knows it
     rests_until_s: float  # before which it gets no guest
     kin: Kin = field(init=False, default_factory=Kin)
     alive: set[int] = field(init=False, default_factory=set)  # its processes at the last look
     guest: "SeenGuest | None" = field(init=False, default=None)
     percent: int = field(init=False, default=0)  # quota of the guest
-    slow_looks: int = field(init=False, default=0)  # in a row at which it was too slow
-    slow_since_s: float = field(init=False, default=0.0)  # when the first of them began to measure
+    slow_looks: int = field(init=False, default=0)  # looks in a row at which it was too slow
+    slow_since_s: float = field(init=False, default=0.0)  # beginning of the time that the first of them measured
 
     def run_alone_s(self, now: float) -> float:
-        """Return for how long it would have run by now alone."""
+        """Return the seconds after which it would have come as far as it is now, without guests."""
         return max(0.0, now - self.host.start_s - self.seconds) + self.alone_s
 
     def progress(self, now: float, expected_s: Mapping[str, float]) -> Progress:
-        """Return what a policy sees of it, given the run times of applications that have ended, in seconds."""
+        """Return the host as a policy sees it, given run times of ended jobs by application, in seconds."""
         host = self.host
         limit_s = min(host.limit_s, _NO_LIMIT_S)
         run_s = expected_s.get(host.application, limit_s / _LIMIT_OVER_RUN)
@@ -101,29 +101,29 @@ class SeenGuest(Seen):
     """A program that waits, runs, is paused, or has ended."""
 
     guest: Guest
-    number: int  # to the policy
+    number: int  # by which the policy knows it
     process: subprocess.Popen[bytes] | None = field(init=False, default=None)
     group: Group | None = field(init=False, default=None)
     started_s: float = field(init=False, default=0.0)
     ended_s: float = field(init=False, default=0.0)
     pauses: int = field(init=False, default=0)
-    code: int | None = field(init=False, default=None)  # with which it ended
+    code: int | None = field(init=False, default=None)  # exit code
 
     @property
     def queued(self) -> QueuedJob:
-        """What a policy sees of it while it waits."""
+        """The guest as a policy sees it while it waits."""
         guest = self.guest
         stage = Stage(1.0, guest.busy, min(1.0, guest.memory_mib / (guest.cores * MIB_PER_CORE)))
         left_s = max(_LEAST_LEFT_S, guest.limit_s / _LIMIT_OVER_RUN - self.alone_s)
         return QueuedJob(guest.application, 0.0, ProfiledJob(guest.name, guest.cores, (stage,), left_s, guest.limit_s))
 
     def progress(self) -> Progress:
-        """Return what a policy sees of it while it runs."""
+        """Return the guest as a policy sees it while it runs."""
         found = Progress(self.number, self.queued, self.started_s)
         found.slowdown = self.slowdown
         return found
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since it started first, or between that and its end."""
+        """Seconds from its first start until now or until its end; 0 if it has not started."""
         return (self.ended_s or time.time()) - self.started_s if self.started_s else 0.0

@@ -1,7 +1,7 @@
-"""The service that runs guests on the cores of running jobs, by the decisions of a policy that divides cores.
+"""The service that runs guests on the cores of running jobs, as decided by a policy that divides cores.
 
-It looks at hosts and guests again and again, shows the policy what they do as a simulation would, and does what the
-policy says. A guest whose host suffers or ends is paused and waits again. Hosts are left as they are.
+It looks at hosts and guests again and again, shows them to the policy as a simulation would, and carries out its
+decisions. A guest whose host suffers or ends is paused and waits again. Hosts are not changed.
 """
 
 import os
@@ -41,7 +41,7 @@ from allocopt.simulator.quota.scheduler import QuotaScheduler
 
 LEAST_PERIOD_S = 0.05
 _TELL_S = 10.0  # between two looks that are written into the journal
-_DIE_S = 5.0  # for which a guest that was killed is waited for
+_DIE_S = 5.0  # to wait for the end of a guest that was killed
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +49,21 @@ class Limits:
     """How much hosts may be slowed down, and how often to look; times in seconds."""
 
     period_s: float = 0.5  # between two looks at processes
-    hosts_s: float = 5.0  # between two looks for hosts
-    most_slowdown: float = 1.5  # of a host, beyond which its guest is paused
-    slow_looks: int = 2  # in a row at which it has to be that slow
-    rest_s: float = 30.0  # for which it gets no guest after that
-    watch_first_s: float = 2.0  # for which a new host is watched before it gets a guest
+    hosts_s: float = 5.0  # between two searches for hosts
+    most_slowdown: float = 1.5  # slowdown of a host above which its guest is paused
+    slow_looks: int = 2  # number of looks in a row at which the host has to be that slow
+    rest_s: float = 30.0  # for which the host then gets no guest
+    watch_first_s: float = 2.0  # for which a new host is measured before it gets a guest
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a guest."""
+    """The outcome of a guest."""
 
     guest: str
     state: str  # ended, killed, or waiting if it never ran
-    code: int | None  # with which it ended
-    elapsed_s: float  # since it started first
+    code: int | None  # exit code
+    elapsed_s: float  # since its first start
     processor_s: float
     pauses: int
 
@@ -74,15 +74,15 @@ class HostingService:
     Parameters
     ----------
     policy
-        Which guest gets which quota beside which host.
+        Decides which guest gets which quota beside which host.
     hosts
-        Where hosts are found.
+        Finds hosts.
     guests
         The guests, in the order in which they wait.
     journal
-        Where everything that happens is written.
+        The journal of everything that happens.
     limits
-        How much hosts may be slowed down, and times.
+        How much hosts may be slowed down, and how often to look.
     seed
         Random seed of the policy.
 
@@ -105,7 +105,7 @@ class HostingService:
     ) -> None:
         self.policy, self.hosts, self.journal, self.limits = policy, hosts, journal, limits or Limits()
         self.slowdowns: dict[str, float] = {}
-        """Mean slowdown of each host that has ended or was there at the end."""
+        """Mean slowdown of each host that has ended or still ran at the end."""
         for guest in guests:
             _check_output(guest.output)
         self._rng = np.random.default_rng(seed)
@@ -114,15 +114,15 @@ class HostingService:
         self._guests = [SeenGuest(guest, number) for number, guest in enumerate(guests)]
         self._waiting = list(self._guests)
         self._hosts: dict[str, SeenHost] = {}
-        self._expected_s: dict[str, float] = {}  # run time of the last job of each application that has ended, alone
+        self._expected_s: dict[str, float] = {}  # run time without guests of the last ended job of each application
         self._next_number = len(guests)  # of a host
         self._next_group = 0
         self._looks = 0
-        self._is_due = False  # whether something has happened since the policy was asked
+        self._is_due = False  # whether something has happened since the policy last decided
         self._is_away = False  # whether Slurm does not answer
 
     def run(self, seconds: float | None = None) -> tuple[Outcome, ...]:
-        """Serve until all guests have ended, for some seconds, or until Ctrl-C; guests that are left are killed."""
+        """Serve until all guests have ended, for some seconds, or until Ctrl-C; then kill guests that are left."""
         began = time.time()
         with ExitStack() as stack:
             stack.enter_context(only_service("guests", "runs guests on this machine"))
@@ -136,11 +136,11 @@ class HostingService:
         return self.outcomes()
 
     def outcomes(self) -> tuple[Outcome, ...]:
-        """Return what has become of the guests."""
+        """Return the outcomes of all guests."""
         return tuple(map(_outcome, self._guests))
 
     def _serve(self, finder: ThreadPoolExecutor, began: float, until: float) -> None:
-        # Asking Slurm may take long, in which hosts are looked at nevertheless.
+        # Slurm is asked in another thread, because an answer may take longer than a period.
         asked: Future[list[Host]] | None = None
         asked_at = decided_at = told_at = -np.inf
         looked_at, are_found = began, False
@@ -166,7 +166,7 @@ class HostingService:
             time.sleep(max(0.0, now + self.limits.period_s - time.time()))
 
     def _take_hosts(self, asked: "Future[list[Host]]", now: float) -> bool:
-        """Note which hosts there are, and return True; while Slurm does not answer, they are those of before."""
+        """Update the hosts and return True; if Slurm does not answer, keep the known ones and return False."""
         try:
             running = {host.id: host for host in asked.result()}
         except AllocoptError as error:
@@ -186,7 +186,7 @@ class HostingService:
                 self.journal.write("host found", now, host=name, application=found.application, cores=found.cores)
             was_suspended, host.host = host.host.is_suspended, found
             if found.is_suspended and not was_suspended:
-                # Somebody else has its cores now.
+                # Slurm may give its cores to other jobs.
                 self._pause_guest(host, now, "the host is suspended")
                 host.rests_until_s = np.inf
             elif was_suspended and not found.is_suspended:
@@ -196,7 +196,7 @@ class HostingService:
         return True
 
     def _look(self, now: float, seconds: float) -> None:
-        """Look at all processes: who has ended, who does what, and which host suffers."""
+        """Look at all processes: end guests and hosts that are gone, measure the others, relieve hosts that suffer."""
         self._looks += 1
         for guest in self._guests:
             if guest.process is not None and guest.code is None and guest.process.poll() is not None:
@@ -236,7 +236,7 @@ class HostingService:
         return next((host.host.id for host in self._hosts.values() if host.guest is guest), "")
 
     def _decide(self, now: float) -> None:
-        """Let the policy say which guests start or go on, and which quotas change."""
+        """Let the policy decide which guests start or continue and which quotas change, and carry that out."""
         hosts = {host.number: host for host in self._hosts.values() if now >= host.rests_until_s}
         shared = {number: self._shared(host, now) for number, host in hosts.items()}
         view = self._view(list(shared.values()), now)
@@ -264,11 +264,11 @@ class HostingService:
         return SharedCores(host.progress(now, self._expected_s), guest, host.percent)
 
     def _place(self, guest: SeenGuest, host: SeenHost, percent: int, now: float) -> bool:
-        """Start a guest beside a host, or let one go on that was paused; return whether it could be done."""
+        """Start a guest beside a host, or let a paused one continue; return whether that was possible."""
         try:
             group, cores = self._group_beside(host)
         except ProcessLookupError:
-            # The next look ends the host.
+            # The host has just ended, which the next look notes.
             return False
         except (NoGroupError, OSError) as error:
             self.journal.write("guest refused", now, guest=guest.guest.name, host=host.host.id, why=str(error))
@@ -295,9 +295,9 @@ class HostingService:
         return True
 
     def _group_beside(self, host: SeenHost) -> tuple[Group, set[int]]:
-        """Make a group beside a host; return it and the cores of the host.
+        """Make a group beside a host; return the group and the cores of the host.
 
-        Raises `NoGroupError` if the host shares its group or may run on more cores than it has.
+        Raises `NoGroupError` if the host shares its group or may run on more cores than it was allocated.
         """
         pid = min(host.alive)
         cores: set[int] = set()
@@ -306,12 +306,12 @@ class HostingService:
                 cores |= os.sched_getaffinity(one)
         if len(cores) > host.host.cores:
             raise NoGroupError(
-                f"the host has {host.host.cores} cores, but may run on {len(cores)}, which may be those of others; "
+                f"the host has {host.host.cores} cores, but may run on {len(cores)}, also on cores of other jobs; "
                 "let Slurm bind jobs to their cores (TaskPlugin=task/affinity or task/cgroup)"
             )
         place = self._version.place_beside(pid, host.host.cores)
         if not host.alive.issuperset(place.competitors):
-            raise NoGroupError("processes of others are in the control group of the host")
+            raise NoGroupError("the control group of the host also has processes that do not belong to it")
         self._next_group += 1
         group = Group(place.parent / group_name(self._next_group), self._version, place.host_weight)
         self._tell_guard(f"+{group.folder}")
@@ -324,7 +324,7 @@ class HostingService:
         try:
             host.guest.group.set_quota(percent, host.guest.guest.cores)
         except OSError as error:
-            # The next look ends a guest that has just ended.
+            # A guest that has just ended has no group: the next look notes its end.
             if host.guest.group.folder.exists():
                 self._pause_guest(host, now, f"its quota cannot be set: {error}")
             return
@@ -332,7 +332,7 @@ class HostingService:
         self.journal.write("guest quota", now, guest=host.guest.guest.name, host=host.host.id, percent=percent)
 
     def _pause_guest(self, host: SeenHost, now: float, why: str, **more: float) -> None:
-        """Stop the guest of a host; it waits before all others, and goes on later."""
+        """Pause the guest of a host; it waits before all others, and continues later."""
         guest, host.guest, host.percent, host.slow_looks = host.guest, None, 0, 0
         self._is_due = True
         if guest is None or guest.group is None:
@@ -359,7 +359,7 @@ class HostingService:
             if host.guest is guest:
                 host.guest, host.percent = None, 0
         if guest in self._waiting:
-            # It was killed while it was paused.
+            # It ended while it was paused, so it was killed.
             self._waiting.remove(guest)
         background = len(list(processes_below(guest.group.folder)))
         self._remove(guest.group)
@@ -370,7 +370,7 @@ class HostingService:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Let a guard end the guests if this process is killed; at the end, kill those that are left."""
+        """Start a guard that kills the guests if this process is killed; at the end, kill those that are left."""
         self._guard = _guard()
         try:
             yield
@@ -395,7 +395,7 @@ class HostingService:
             self.journal.write("left", time.time(), job=str(group.folder), why="its processes do not end")
 
     def _tell_guard(self, line: str) -> None:
-        """Tell the guard of a group; one that was killed is started again and told of all."""
+        """Send a line about a group to the guard. A guard that was killed is restarted and gets all groups first."""
         lines = [line]
         if self._guard.poll() is not None:
             self._guard = _guard()

@@ -1,1 +1,1 @@
-"""Room for gangs that wait beside a running Slurm, made by running jobs that stop or move."""
+"""Makes room for waiting gangs beside a running Slurm by stopping or moving running jobs."""

@@ -1,7 +1,7 @@
-"""The plan that makes room for a gang, as a look at a cluster asks for it, and what it costs.
+"""Plans that make room for a gang on the cluster that a look shows, and their costs.
 
-What Slurm queues again begins anew. A move costs the work that is lost, in minutes of nodes, and a minute more for each
-node, for the start. A stop costs twice as much, for the job waits afterwards.
+A job that is requeued starts from the beginning. A move costs the work that is lost, in node minutes, and one more
+minute for each node, for the new start. A stop costs twice as much, because the job has to wait afterwards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ from allocopt.solving.solve import prepare, solve
 from allocopt.version import __version__
 
 SOLVER = "auto"
-_START_MINUTES = 1.0  # that a job which begins anew loses beside its work
-_MOST_LOST = 500_000.0  # minutes of nodes; solvers refuse costs that differ by a factor above 10^6
+_START_MINUTES = 1.0  # that a requeued job loses besides its work
+_MOST_LOST = 500_000.0  # node minutes; solvers refuse costs that differ by a factor above 10^6
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +36,19 @@ class RelocationLimits:
     Parameters
     ----------
     wait
-        Seconds that a gang has to wait first.
+        Seconds that a gang has to wait before it gets room.
     solve
-        Seconds for each plan.
+        Time limit of the solver for each plan, in seconds.
     step
-        Seconds after which a step that is not seen to have happened ends the plan.
+        Seconds after which an unfinished step ends the plan.
     per_job
-        How often Slurm may have queued a job again, for any reason, that is not yet queued again here once more.
+        Number of restarts, for any reason, after which a job is never requeued here.
     per_hour
-        Jobs that are queued again here in an hour.
+        Largest number of jobs that are requeued here in an hour.
     rest
-        Seconds that a job has to run after it was queued again or pinned.
+        Seconds for which a job that was requeued or pinned has to run before it may leave.
     within
-        Level in one group of which gangs have to stay, such as ``leaf``; None if their own requests decide.
+        Level, such as ``leaf``; a gang must fit into one group of it. None if the gang's own request decides.
     may_stop
         Whether jobs may also stop, and wait.
     """
@@ -70,7 +70,7 @@ class RelocationLimits:
 
 @dataclass(frozen=True, slots=True)
 class RelocationQuestion:
-    """A relocation problem, as the solver process is asked."""
+    """A relocation problem as a question to the solver process."""
 
     problem: RelocationProblem
 
@@ -81,20 +81,20 @@ class RelocationQuestion:
         return solve(self.problem, solver=found, time_limit=time_limit, seed=seed)
 
     def unsolved(self, runtime_s: float, seed: int) -> Result:
-        """Return that nothing is known."""
+        """Return a result without a solution or proof."""
         return Result(
             Status.UNKNOWN, StopReason.TIME_LIMIT, None, None, runtime_s, None, seed, SOLVER, __version__
         )  # fmt: skip
 
     @classmethod
     def sample(cls) -> "RelocationQuestion":
-        """Return a question on which a solver is tried before it is needed."""
+        """Return a small question for trying a solver before it is needed."""
         return cls(shipped_problems(RelocationProblem.kind)[0])  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
 class RelocationPlan:
-    """Who stops, who moves and who starts where, as a look at a cluster asks for it.
+    """The jobs that stop, move and start, and their nodes, planned from a look at a cluster.
 
     Parameters
     ----------
@@ -111,12 +111,12 @@ class RelocationPlan:
 
     @cached_property
     def before(self) -> Mapping[str, SlurmJob]:
-        """The jobs that had nodes, by id."""
+        """The jobs that had nodes when the plan was made, by id."""
         return {job.id: job for job in self.look.jobs if job.state in RUNNING}
 
     @cached_property
     def nodes(self) -> Mapping[str, tuple[str, ...]]:
-        """Names of the nodes at the end of each job that moves or starts, by id."""
+        """Names of the new nodes of each job that moves or starts, by id."""
         names, ends = self.look.cluster.topology.nodes, self.problem.ends(self.relocation)
         steps = self.relocation.steps
         return {job: tuple(names[node] for node, _ in ends[job]) for action, job in steps if action in GETS_NODES}
@@ -127,7 +127,7 @@ class RelocationPlan:
         return frozenset(job for _, job in self.relocation.steps) - {self.gang.id}
 
     def steps(self) -> list[dict[str, str]]:
-        """Return the steps as a journal tells of them."""
+        """Return the steps as they are written into a journal."""
         return [
             {"action": str(action), "job": job}
             | ({"nodes": fold_hostlist(self.nodes[job])} if action in GETS_NODES else {})
@@ -143,12 +143,12 @@ def relocation_problem(
     Parameters
     ----------
     movable
-        Ids of the jobs that may stop or move, as far as Slurm may queue them again.
+        Ids of the jobs that may stop or move, if Slurm may requeue them.
 
     Raises
     ------
     AllocoptError
-        If the gang asks for what is not modelled, or a job cannot be read.
+        If the gang asks for something that is not modelled, or a job cannot be read.
     """
     jobs = {job.id: job for job in look.jobs}
     name = f"job {gang.id} at {datetime.fromtimestamp(look.now_s, UTC):%Y-%m-%dT%H:%M:%S}"
@@ -157,7 +157,7 @@ def relocation_problem(
     problem, remarks = snapshot(_all_idle(look.cluster), queue, aims, name)
 
     def open_to(job: str, request: ClusterRequest) -> ClusterRequest:
-        # Who begins anew may run for the whole of its limit.
+        # A job that starts from the beginning may run for its whole limit.
         is_open = look.open_until(look.now_s + jobs[job].finite_limit_s)
         return request._replace(masks=request.masks & is_open)
 
@@ -174,11 +174,11 @@ def relocation_problem(
 
 
 def work_lost(job: SlurmJob, now_s: float) -> float:
-    """Return what is lost when a job begins anew, in minutes of nodes."""
+    """Return what is lost when a job is requeued, in node minutes."""
     minutes = max(0.0, now_s - job.start_s) / 60 + _START_MINUTES
     return min(_MOST_LOST, round(len(job.allocated) * minutes, 3))
 
 
 def _all_idle(cluster: Cluster) -> Cluster:
-    """Return a cluster without what was in use when its nodes were read, for the jobs say what is."""
+    """Return the cluster with all nodes idle, because the jobs show what is in use."""
     return replace(cluster, nodes=tuple(replace(node, use=NodeUse()) for node in cluster.nodes))

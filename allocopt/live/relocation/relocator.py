@@ -1,6 +1,6 @@
-"""For which gang room is made, and when.
+"""Decides for which gang room is made, and when.
 
-Only the first job in line is helped: nodes that become free are its anyway, so that it overtakes nobody.
+Only the first job in line gets room. It would get the nodes that become free anyway, so it overtakes no other job.
 """
 
 import time
@@ -31,10 +31,10 @@ _AGAIN_S = 10.0  # between two plans for the same gang
 
 
 class Carrier(Protocol):
-    """What is done with a plan."""
+    """Receives plans, and may carry them out."""
 
     acts: ClassVar[bool]
-    """Whether jobs are told anything."""
+    """Whether jobs are changed."""
 
     @property
     def is_under_way(self) -> bool:
@@ -44,20 +44,20 @@ class Carrier(Protocol):
         """Whether the next plan may be made."""
 
     def begin(self, look: Look, plan: RelocationPlan) -> None:
-        """Take a plan that was written to the journal."""
+        """Accept a plan that was written to the journal."""
 
     def step(self, look: Look, by_ms: int) -> None:
-        """Go on with it, by the service that began at a time in ms since 1970."""
+        """Continue the plan by a look; ``by_ms`` is when the service began, in ms since 1970."""
 
 
 class Advise:
-    """Plans are written, and nothing else is done."""
+    """Does nothing with plans, which are only written to the journal."""
 
     acts: ClassVar[bool] = False
     is_under_way = False
 
     def may_plan(self, look: Look) -> bool:
-        """Return that it may always be."""
+        """Return True: the next plan may always be made."""
         return True
 
     def begin(self, look: Look, plan: RelocationPlan) -> None:
@@ -69,14 +69,14 @@ class Advise:
 
 @dataclass(slots=True)
 class Relocator:
-    """Looks for gangs that wait too long, makes plans for them, and has them carried out, one at a time.
+    """Finds gangs that wait too long, plans room for them, and passes the plans on, one at a time.
 
     Parameters
     ----------
     opted_in
         Whether a job takes part, as a gang or as one that stops or moves.
     carrier
-        What is done with plans.
+        Receives the plans.
     """
 
     journal: Journal
@@ -90,7 +90,7 @@ class Relocator:
 
     @property
     def acts(self) -> bool:
-        """Whether jobs are told anything."""
+        """Whether jobs are changed."""
         return self.carrier.acts
 
     @property
@@ -99,7 +99,7 @@ class Relocator:
         return self.carrier.is_under_way
 
     def step(self, look: Look, solving: SolverProcess, by_ms: int) -> None:
-        """Do what one look asks for."""
+        """Act on one look."""
         self.carrier.step(look, by_ms)
         if self.is_under_way:
             self._written.clear()
@@ -112,7 +112,7 @@ class Relocator:
         for gang in gangs:
             is_soon = time.monotonic() - self._solved_s.get(gang.id, -_AGAIN_S) < _AGAIN_S
             if not is_soon and self._situations.get(gang.id) != situation:
-                # One plan a look, for it takes time.
+                # A plan takes time, so a look makes only one.
                 self._situations[gang.id] = situation
                 self._solved_s[gang.id] = time.monotonic()
                 self._plan(look, gang, solving)
@@ -127,12 +127,12 @@ class Relocator:
         return [
             job
             for job in first_in_line(look)
-            # Jobs that stopped for a gang do not make others stop.
+            # A requeued job may have made room for a gang, and must not make others leave in turn.
             if self.opted_in(job) and not job.restarts and waited(job, look.now_s) >= self.limits.wait
         ]
 
     def _may_leave(self, look: Look, job: SlurmJob) -> bool:
-        # Nobody moves on at once who was just placed here.
+        # A job that was just requeued or pinned has to run for a while before it may leave.
         is_rested = not (job.restarts or job.is_pinned) or look.now_s - job.start_s >= self.limits.rest
         return self.opted_in(job) and job.restarts < self.limits.per_job and is_rested
 
@@ -145,11 +145,11 @@ class Relocator:
             return
         result, fault = solving.answer(RelocationQuestion(problem), SOLVER, self.limits.solve)
         if result.status is Status.UNKNOWN:
-            # Another try may find more.
+            # Another attempt may find an answer.
             del self._situations[gang.id]
         plan = None if result.solution is None else RelocationPlan(gang, look, problem, result.solution)
         if plan is not None and not plan.leaving:
-            self._tell_left(look, gang, "finds room where nobody has to leave")
+            self._tell_left(look, gang, "it fits without any job having to leave")
             return
         steps = [] if plan is None else plan.steps()
         if self._written.get(gang.id) != (result.status, steps):
@@ -173,9 +173,9 @@ class Relocator:
 
 
 def first_in_line(look: Look) -> list[SlurmJob]:
-    """Return the waiting jobs that Slurm starts next: no job before them may have a node of their partitions.
+    """Return the waiting jobs that Slurm starts next: no job before them in line may use a node of their partitions.
 
-    Tasks of arrays stand in line, too, and are not returned.
+    Tasks of arrays are counted in the line, but not returned.
     """
     partitions = {one.name: one for one in look.cluster.partitions}
     everywhere = frozenset(look.numbers)
@@ -202,7 +202,7 @@ def first_in_line(look: Look) -> list[SlurmJob]:
 
 def _stands_in_line(job: SlurmJob, now_s: float) -> bool:
     waits = job.state == "PENDING" and job.priority > 0 and job.reason in WAITING and not job.is_pinned
-    # A job that is held here begins later only for that reason.
+    # The begin time of a job that is held here is not its user's.
     return waits and (job.begin_s <= now_s or job.is_delayed)
 
 
@@ -210,5 +210,5 @@ def _in_words(problem: RelocationProblem, result: Result) -> str:
     if result.solution is not None:
         return kind_of(problem).remark(problem, result.solution)
     if result.status is Status.INFEASIBLE:
-        return "proved: nobody who may leave makes room"
-    return "no answer within the limit"
+        return "proved: the jobs that may leave cannot make room"
+    return "no answer within the time limit"

@@ -1,8 +1,8 @@
-"""Carries out a relocation by ``scontrol requeue``, a step at a time, each once that before it is seen to be done.
+"""Carries out a relocation by ``scontrol requeue``, step by step: a step begins when a look shows the last one done.
 
-What is done next follows from what a look shows: a request that was not answered is repeated if it was not done. A job
-is marked in its administrator's comment before it is queued again. Slurm lets it begin two minutes later, and it gets
-its new nodes earlier, by a pin. The nodes of the gang are kept by a reservation, which ends by itself.
+The next action follows from what a look shows: an unanswered request is repeated if it had no effect. A job is marked
+in its administrator's comment before it is requeued. Slurm would let it begin after two minutes; a pin to its new nodes
+starts it earlier. A reservation, which ends automatically, keeps the gang's nodes free.
 """
 
 import math
@@ -22,10 +22,10 @@ from allocopt.live.slurm import Look, Slurm, SlurmJob, SlurmRefusedError
 from allocopt.problems.relocation.problem import GETS_NODES, Action, Step
 
 RESERVATION = "allocopt_"
-"""With which the names of reservations begin that keep the nodes of a gang."""
+"""Prefix of the names of reservations that keep the nodes of a gang."""
 HOUR_S = 3600.0
-HOLD_S = 60.0  # for which jobs that have left wait on, and nodes are reserved, before it is put off again
-# States of nodes, as sinfo writes them, that a relocation brings about itself, and the one after slurmctld restarts.
+HOLD_S = 60.0  # seconds of a hold of a job that has left; reservations last twice as long; both are renewed
+# States of nodes, as sinfo writes them, that the relocation itself causes, and the state after slurmctld restarts.
 _PASSING_STATES = ("completing", "reserved", "unknown")
 
 
@@ -36,13 +36,13 @@ class Course:
     Parameters
     ----------
     left
-        The steps that are not yet seen to be done.
+        The steps that no look has shown to be done.
     requeued, answered
-        Ids of the jobs that Slurm was asked to queue again, and of those for which it said that it does.
+        Ids of the jobs that Slurm was asked to requeue, and of those for which it accepted the request.
     pinned
-        Ids of the jobs that were given their nodes.
+        Ids of the jobs that were pinned to their new nodes.
     since_s
-        When the last step was seen to be done, by `time.monotonic`.
+        When a look last showed a step to be done, by `time.monotonic`.
     """
 
     plan: RelocationPlan
@@ -66,32 +66,32 @@ class Course:
 
     @property
     def reserved(self) -> list[str]:
-        """The nodes of the gang that no job moves to."""
+        """The nodes of the gang that no other job of the plan gets."""
         gang = self.plan.gang.id
         others = {node for job, nodes in self.plan.nodes.items() if job != gang for node in nodes}
         return [node for node in self.plan.nodes[gang] if node not in others]
 
     def knows(self, job: str) -> bool:
-        """Whether a job is part of the plan."""
+        """Return whether a job is part of the plan."""
         return job == self.plan.gang.id or job in self.plan.leaving
 
     def has_its_old_nodes(self, job: SlurmJob) -> bool:
-        """Whether a job runs on as it did before the plan."""
+        """Return whether a job still runs as it did before the plan."""
         before = self.plan.before.get(job.id)
         return before is not None and _runs(job) and job.start_s == before.start_s
 
     def is_done(self, step: Step, job: SlurmJob | None) -> bool:
-        """Whether a step is seen to be done, given what a look says of its job."""
+        """Return whether a step is done, given its job as a look shows it."""
         if step.action not in GETS_NODES:
             return job is not None and job.state == "PENDING" and job.id in self.requeued
         if step.job in self.pinned and (job is None or not (job.state in ("PENDING", "CANCELLED") or _runs(job))):
-            # It has started, and ended meanwhile.
+            # The job has started, and already ended.
             return True
         is_new = job is not None and _runs(job) and not self.has_its_old_nodes(job)
         return is_new and job is not None and job.allocated.keys() == set(self.plan.nodes[step.job])
 
     def faults(self, look: Look, step_s: float) -> Iterator[str]:
-        """Yield what a look shows that is not as planned."""
+        """Yield the deviations from the plan that a look shows."""
         step, jobs = self.left[0], {job.id: job for job in look.jobs}
         if time.monotonic() - self.since_s > step_s:
             yield f"{step.action} of job {step.job} took more than {step_s:g} s"
@@ -103,18 +103,18 @@ class Course:
                 yield fault
         targets = {node for action, job in self.left if action in GETS_NODES for node in self.plan.nodes[job]}
         gone = (node for node in sorted(targets & look.away.keys()) if not look.away[node].startswith(_PASSING_STATES))
-        yield from (f"{node} is {look.away[node]}" for node in gone)
+        yield from (f"node {node} is {look.away[node]}" for node in gone)
         for one in look.jobs:
             is_there = _runs(one) and not targets.isdisjoint(one.allocated)
             if is_there and not self.knows(one.id) and not self.has_its_old_nodes(one):
-                yield f"job {one.id} has taken {sorted(targets & one.allocated.keys())[0]}"
+                yield f"job {one.id} has taken node {sorted(targets & one.allocated.keys())[0]}"
 
     def _fault_of(self, name: str, job: SlurmJob | None) -> str:
         is_requeued = name in self.requeued
         if job is None or not (job.state == "PENDING" or job.state in RUNNING):
             return f"job {name} has ended"
         if job.state == "PENDING" and not is_requeued:
-            return f"job {name} was queued again by somebody else"
+            return f"job {name} was requeued by somebody else"
         if job.state == "COMPLETING" and not is_requeued:
             return f"job {name} is about to end"
         if _runs(job) and not self.has_its_old_nodes(job):
@@ -124,7 +124,7 @@ class Course:
 
 @dataclass(slots=True)
 class Requeue:
-    """Carries plans out, one at a time, and gives free what is left of one."""
+    """Carries plans out, one at a time, and releases what is left over from earlier ones."""
 
     acts: ClassVar[bool] = True
 
@@ -132,7 +132,7 @@ class Requeue:
     journal: Journal
     limits: RelocationLimits
     _course: Course | None = None
-    _requeued_s: dict[str, float] = field(default_factory=dict)  # when jobs were queued again, in s since 1970
+    _requeued_s: dict[str, float] = field(default_factory=dict)  # when jobs were requeued, in s since 1970
 
     @property
     def is_under_way(self) -> bool:
@@ -140,24 +140,24 @@ class Requeue:
         return self._course is not None
 
     def may_plan(self, look: Look) -> bool:
-        """Whether nothing is under way, and no job waits or leaves its nodes that was queued again a moment ago."""
+        """Return whether no plan is under way, and no recently requeued job still waits or leaves its nodes."""
         lately = look.now_s - 2 * self.limits.step
         jobs = (job for job in look.jobs if self._requeued_s.get(job.id, -math.inf) > lately)
         return self._course is None and not any(job.state in ("PENDING", "COMPLETING") for job in jobs)
 
     def begin(self, look: Look, plan: RelocationPlan) -> None:
-        """Take a plan, if it queues no more jobs again than an hour allows."""
+        """Accept a plan unless it would requeue more jobs than an hour allows."""
         lately = sum(look.now_s - HOUR_S < at_s for at_s in self._requeued_s.values())
         left = self.limits.per_hour - lately
         if len(plan.leaving) > left:
-            why = f"{len(plan.leaving)} jobs would have to leave, {left} more may in this hour"
+            why = f"{len(plan.leaving)} jobs would have to leave, but only {left} more may be requeued in this hour"
             self.journal.write("relocation dropped", look.now_s, job=plan.gang.id, requeued=0, why=why)
             return
         self._course = Course.of(plan)
 
     def step(self, look: Look, by_ms: int) -> None:
-        """Go on by what a look shows."""
-        # Marks tell what a service before this one did.
+        """Continue the plan by a look."""
+        # Marks show which jobs an earlier service has requeued.
         self._requeued_s |= {job.id: job.mark["requeued"] for job in look.jobs if "requeued" in job.mark}
         kept_s = max(HOUR_S, 2 * self.limits.step)
         self._requeued_s = {job: at_s for job, at_s in self._requeued_s.items() if look.now_s - at_s <= kept_s}
@@ -189,13 +189,13 @@ class Requeue:
             self._end(look, course, "relocation dropped", why=str(error))
 
     def _end(self, look: Look, course: Course, event: str, **told: object) -> None:
-        # What it held is left over, and freed as such.
+        # Its holds and its reservation are released as leftovers.
         self._course = None
         gang, requeued = course.plan.gang.id, len(course.requeued)
         self.journal.write(event, look.now_s, job=gang, requeued=requeued, **told)
 
     def _act(self, look: Look, course: Course, job: SlurmJob, by_ms: int) -> None:
-        """Do the next step, or the part of it that comes next."""
+        """Do the next step, or the next part of it."""
         action = course.left[0].action
         if action is not Action.START:
             self._reserve(look, course)
@@ -216,7 +216,7 @@ class Requeue:
     def _requeue(self, look: Look, course: Course, job: SlurmJob, by_ms: int) -> None:
         if job.id in course.answered:
             return
-        # The mark is there first, so that whoever comes after this service knows of the job.
+        # Mark the job first, so that a later service or ``release`` finds it.
         self.slurm.update([job.id], **requeued(job, mark_of(job, by_ms), look.now_s))
         course.requeued.add(job.id)
         self._requeued_s[job.id] = look.now_s
@@ -225,7 +225,7 @@ class Requeue:
         self.journal.write("requeued", look.now_s, job=job.id, gang=course.plan.gang.id)
 
     def _pin(self, look: Look, course: Course, job: SlurmJob, by_ms: int) -> None:
-        # It may have been pinned before it was queued again.
+        # A pin from before the requeue does not count.
         if job.id not in course.pinned:
             nodes, mark = course.plan.nodes[job.id], mark_of(job, by_ms)
             if job.id in course.requeued:
@@ -235,7 +235,7 @@ class Requeue:
         course.pinned.add(job.id)
 
     def _hold_on(self, look: Look, course: Course) -> None:
-        """Let jobs that have left their nodes wait on, whose turn it is not yet."""
+        """Renew the holds of jobs that have left their nodes and whose turn has not come."""
         until = f"{datetime.fromtimestamp(look.now_s + HOLD_S, UTC):%Y-%m-%dT%H:%M:%S}"
         held = [
             job.id
@@ -248,7 +248,7 @@ class Requeue:
             self.slurm.update(held, StartTime=until)
 
     def _free_leftovers(self, look: Look, by_ms: int) -> None:
-        """Give free what no plan needs any more, of this service or of one before it that was killed."""
+        """Release what no plan needs any more, whether from this service or an earlier one that was killed."""
         course = self._course
         for one in look.closures:
             if one.name.startswith(RESERVATION) and (course is None or one.name != course.reservation):
@@ -258,7 +258,7 @@ class Requeue:
             since_s = max(job.mark.get("pinned", 0), job.mark.get("requeued", 0))
             if job.state != "PENDING" or not since_s or (course is not None and course.knows(job.id)):
                 continue
-            # The clock may have been put back.
+            # The clock may have been set back.
             if job.mark.get("by") == by_ms or not 0 <= look.now_s - since_s <= 2 * self.limits.step:
                 with suppress(SlurmRefusedError):
                     self.slurm.update([job.id], **cleared(job), **FREE)

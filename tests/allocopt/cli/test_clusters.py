@@ -96,7 +96,7 @@ def test_on_two_switches_that_none_joins_no_job_has_nodes_of_both(run: Run) -> N
     assert line.startswith("allocopt: jobs: ")
     dropped = int(line.split()[2])
     assert line.endswith(f"(larger than the trees of the topology: {dropped})")
-    assert "trees that no job leaves" in answer.err
+    assert "separate trees, a job stays within one" in answer.err
     assert {row["jobs"] for row in answer.rows} == {39 - dropped}
 
 

@@ -72,7 +72,7 @@ def test_slurm_conf_says_what_nodes_and_partitions_have(tmp_path: Path) -> None:
     assert cluster.resources == ("cores", "memory_mib", "gpus", "gpus:a100", "gpus:v100")
     assert cluster.capacity.tolist()[2] == [7000, 90, 3000, 1000, 2000]
     assert cluster.remarks == (
-        "nodes have 1 to 2 CPUs per core: a job that may run on several kinds gets the cores it needs on the least",
+        "nodes have 1 to 2 CPUs per core: a job's cores are computed with the smallest number among its possible nodes",
         "nodes that take no jobs, left out: 1 (down 1)",
     )
 
@@ -133,13 +133,13 @@ def test_what_kubernetes_can_give_is_read_from_json_and_yaml(tmp_path: Path) -> 
         (
             "slurm.conf",
             "NodeName=a Gres=gpu:t4:x:2\n",
-            "line 1: Gres is 'gpu:t4:x:2', must be such as gres/gpu:a100=2",
+            "line 1: Gres is 'gpu:t4:x:2', must be a list such as gres/gpu:a100=2",
         ),
         ("slurm.conf", "NodeName=a\nPartitionName=p MaxTime=soon\n", "line 2: MaxTime is 'soon', must be a number"),
         (
             "slurm.conf",
             "NodeName=a State=DOWN\n",
-            "no node takes jobs: 1 (down 1); --include-unavailable all offers them",
+            "no node takes jobs: 1 (down 1); use --include-unavailable all to include them",
         ),
         (
             "n.json",
@@ -148,7 +148,11 @@ def test_what_kubernetes_can_give_is_read_from_json_and_yaml(tmp_path: Path) -> 
         ),
         ("n.json", '{"graph": {"nodes": [{"metadata": {"type": "node"}}]}}', "graph.nodes[0]: has no containment path"),
         ("n.csv", "sn,cpu_milli,memory_mib,gpu\na,-1,1,1\n", "line 2: cpu_milli is '-1', must be a number, not neg"),
-        ("n.out", 'Switch 2 "S-1" # "leaf"\n[1] broken\n', 'line 2: is no port, must be such as [1] "S-0002c9"[2]'),
+        (
+            "n.out",
+            'Switch 2 "S-1" # "leaf"\n[1] broken\n',
+            'line 2: is not a port, must be a line such as [1] "S-0002c9"[2]',
+        ),
         ("n.out", 'Switch 2 "S-1" # "leaf"\n', "holds no adapter of a host"),
         ("n.yaml", "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n", "configures a cluster of kind"),
     ],
@@ -164,7 +168,7 @@ def test_an_odd_file_gets_a_line_that_says_where_and_what(tmp_path: Path, name: 
 def test_two_topologies_or_none_at_all_are_refused(tmp_path: Path) -> None:
     tree = tmp_path / "topology.conf"
     tree.write_text("SwitchName=s Nodes=a\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="two files describe the same thing"):
+    with pytest.raises(UsageError, match="several files describe the nodes, or the topology"):
         read_cluster([tree, tree])
     with pytest.raises(UsageError, match="no file describes the cluster"):
         read_cluster([])

@@ -25,7 +25,7 @@ def hops(cluster: NamedTree, first: str, second: str) -> int:
     return cluster.tree.hops[meets[0] if meets else -1]
 
 
-TWO_TREES = "2 switches have none above them (s1, s2): trees that no job leaves"
+TWO_TREES = "2 switches have no switch above them (s1, s2): separate trees, a job stays within one"
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ TWO_TREES = "2 switches have none above them (s1, s2): trees that no job leaves"
         (
             [leaf("s1", "a"), leaf("s2", "b")],
             "ab",
-            ["2 switches have none above them (s1, s2): trees that no job leaves"],
+            ["2 switches have no switch above them (s1, s2): separate trees, a job stays within one"],
         ),
         (
             [above("t", "s1", "s2"), leaf("s1", "a", "b"), leaf("s2", "b", "c", "a")],
@@ -66,11 +66,11 @@ def test_an_oddity_is_decided_and_remarked(switches: list[Switch], nodes: str, r
 @pytest.mark.parametrize(
     ("switches", "place", "fault"),
     [
-        ([leaf("s", "a"), leaf("s", "b")], "at s", "switch 's' is given twice, before at at s"),
+        ([leaf("s", "a"), leaf("s", "b")], "at s", "switch 's' is given twice, first at at s"),
         ([Switch("s", ("a",), ("t",), "here"), leaf("t", "b")], "here", "has both nodes and switches"),
         ([above("t", "s")], "at t", "switch 't' has 's' below it, which is not given"),
-        ([above("a", "b"), above("b", "a"), leaf("s", "n")], "at a", "switches run in a circle: a under b under a"),
-        ([above("a", "a")], "at a", "switches run in a circle: a under a"),
+        ([above("a", "b"), above("b", "a"), leaf("s", "n")], "at a", "switches form a cycle: a under b under a"),
+        ([above("a", "a")], "at a", "switches form a cycle: a under a"),
         ([leaf("s")], "", "no switch connects any node"),
         ([], "", "no switch connects any node"),
         (

@@ -84,12 +84,12 @@ BOTH = "  tree: {switches: []}\n  block: {blocks: []}"
         ("racks", "node[01-02]", "node[01-02", "[0]: tree.switches[1].nodes: 'node[01-02' has a bracket that is not"),
         ("racks", "s[1-2]", "s[1-3]", "[0]: tree.switches[0]: switch 'root' has 's3' below it, which is not given"),
         ("racks", "switch: s2", "swich: s2", "[0]: tree.switches[2].swich: is an unknown key"),
-        ("blocks", "[2, 4]", "[2, 3]", "[1]: block.block_sizes: is 2,3, must rise"),
+        ("blocks", "[2, 4]", "[2, 3]", "[1]: block.block_sizes: is 2,3, must be rising"),
         ("blocks", "[2, 4]", "two", "[1]: block.block_sizes: is 'two', must be a valid list"),
         ("racks", "flat: true", "flat: [", "line 24, column 1: is not YAML"),
         ("racks", TOPOLOGIES, "", "top level: is null, must be a valid list"),
         ("racks", "racks", "no racks", "there is no topology 'racks'; there are no racks, blocks, other"),
-        ("other", "", "", "[2]: topology 'other' is flat: it names no nodes"),
+        ("other", "", "", "[2]: topology 'other' is flat and names no nodes"),
         (
             "other",
             "flat: true",
@@ -212,7 +212,7 @@ def test_vertices_are_what_their_attributes_say() -> None:
     graph.nodes["a"]["name"] = "alpha"
     assert tree_of_graph(graph).nodes == ("alpha", "b")
     graph.nodes["b"]["name"] = "alpha"
-    with pytest.raises(InvalidProblemError, match="two vertices have one name"):
+    with pytest.raises(InvalidProblemError, match="two vertices have the same name"):
         tree_of_graph(graph)
 
 
@@ -310,7 +310,7 @@ def test_a_graph_says_what_its_vertices_are() -> None:
 def test_other_endings_and_labels_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"must end in \.conf or \.graphml"):
         write_topology(tmp_path / "out.yaml", cluster())
-    with pytest.raises(UsageError, match="labels are for nodes of Kubernetes"):
+    with pytest.raises(UsageError, match="labels apply only to nodes of Kubernetes"):
         read_topology(tmp_path / "topology.conf", ["x"])
     assert fault(tmp_path / "none.conf") == "No such file or directory"
     assert fault(written(tmp_path, "x.graphml", "<graphml")).startswith("is not GraphML: ")
@@ -369,7 +369,7 @@ def test_what_scontrol_shows_is_what_stands_in_the_file(tmp_path: Path) -> None:
     expected = conf(tmp_path, "".join(line.format("", "") for line in blocks) + "BlockSizes=4,8\n")
     assert conf(tmp_path, printed + joined).is_like(expected.tree)
     assert conf_fault(tmp_path, f"{printed}AggregatedBlock=b[0-2] Nodes=n1 BlockSize=12") == (
-        "line 5: BlockSizes is 4,12, must rise, each size a power of two times the first, at most 2^15"
+        "line 5: BlockSizes is 4,12, must be rising sizes, each a power of two (at most 2^15) times the first"
     )
 
 
@@ -382,11 +382,11 @@ def test_an_included_file_stands_where_it_is_included(tmp_path: Path) -> None:
 
 def test_files_that_include_each_other_or_many_others_are_limited(tmp_path: Path) -> None:
     (tmp_path / "round.conf").write_text("Include round.conf\n", encoding="utf-8")
-    assert fault(tmp_path / "round.conf") == "line 1: more than 10 files include each other"
+    assert fault(tmp_path / "round.conf") == "line 1: includes files more than 10 levels deep"
     for number in range(9):
         (tmp_path / f"{number}.conf").write_text(f"Include {number + 1}.conf\n" * 12, encoding="utf-8")
     (tmp_path / "9.conf").write_text("SwitchName=s Nodes=n1\n", encoding="utf-8")
-    assert fault(tmp_path / "0.conf").startswith("the included files are more than 1000")
+    assert fault(tmp_path / "0.conf").startswith("includes more than 1000 files")
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,7 @@ def test_files_that_include_each_other_or_many_others_are_limited(tmp_path: Path
         ("SwitchName=s Nodes=n1,\n  n2\n", "line 2: 'n2' is not Key=value; end a line with a backslash"),
         ("\nSwitchName=s Nodes=n1, n2\n", "line 2: 'n2' is not Key=value"),
         ("SwitchName=s Nodes=n[1-2", "line 1: Nodes: 'n[1-2' has a bracket that is not closed"),
-        ("SwitchName=t Switches=s[2-1]", "line 1: Switches: 's[2-1]' has the range 2-1, which falls"),
+        ("SwitchName=t Switches=s[2-1]", "line 1: Switches: 's[2-1]' has the range 2-1, which descends"),
         ("SwitchName=s Node=n1", "line 1: key 'node' is unknown beside SwitchName; keys are SwitchName, Nodes, Sw"),
         ("SwitchName=s Nodes=a nodes=b", "line 1: key nodes is given twice"),
         ("SwitchName= Nodes=a", "line 1: SwitchName is empty"),
@@ -408,14 +408,14 @@ def test_files_that_include_each_other_or_many_others_are_limited(tmp_path: Path
         (f"include a{' ' * 1_000_000}b", "line 1: includes 'a     "),
         (f"SwitchName=s Nodes=n1 {'k' * 5000}=1", "line 1: key 'kkk"),
         ("Include=x.conf", "line 1: begins with 'include', must be one of SwitchName, BlockName, BlockSizes"),
-        ("SwitchName=s Nodes=a\n\nSwitchName=s Nodes=b", "line 3: switch 's' is given twice, before at line 1"),
-        ("BlockName=b Nodes=a\nSwitchName=s Nodes=b", "line 1: stands in a file with SwitchName lines"),
+        ("SwitchName=s Nodes=a\n\nSwitchName=s Nodes=b", "line 3: switch 's' is given twice, first at line 1"),
+        ("BlockName=b Nodes=a\nSwitchName=s Nodes=b", "line 1: is in a file with SwitchName lines"),
         ("BlockName=b Nodes=a Switches=s", "line 1: key 'switches' is unknown beside BlockName; keys are BlockName"),
-        ("BlockName=b Nodes=a\nBlockSizes=2,6", "line 2: BlockSizes is 2,6, must rise, each size a power of two times"),
-        ("BlockName=b Nodes=a\nBlockSizes=4,2", "line 2: BlockSizes is 4,2, must rise"),
-        ("BlockName=b Nodes=a\nBlockSizes=0", "line 2: BlockSizes is 0, must rise"),
+        ("BlockName=b Nodes=a\nBlockSizes=2,6", "line 2: BlockSizes is 2,6, must be rising sizes, each a power of two"),
+        ("BlockName=b Nodes=a\nBlockSizes=4,2", "line 2: BlockSizes is 4,2, must be rising"),
+        ("BlockName=b Nodes=a\nBlockSizes=0", "line 2: BlockSizes is 0, must be rising"),
         ("BlockName=b Nodes=a\nBlockSizes=4-8", "line 2: BlockSizes is '4-8', must be numbers of nodes such as 4,16"),
-        ("BlockName=b Nodes=a\nBlockSizes=1\nBlockSizes=2", "line 3: BlockSizes is given twice, before at line 2"),
+        ("BlockName=b Nodes=a\nBlockSizes=1\nBlockSizes=2", "line 3: BlockSizes is given twice, first at line 2"),
     ],
 )
 def test_an_odd_file_gets_a_line_that_names_the_fault(tmp_path: Path, text: str, message: str) -> None:
@@ -427,7 +427,7 @@ def test_an_odd_file_gets_a_line_that_names_the_fault(tmp_path: Path, text: str,
 def test_more_nodes_than_a_cluster_may_have_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("allocopt.cluster.hostlist.LARGEST_CLUSTER", 100)
     found = conf_fault(tmp_path, "SwitchName=a Nodes=n[0-98]\nSwitchName=b Nodes=m[0-9]")
-    assert found.startswith("line 2: Nodes: 'm[0-9]' stands for more than 100 names")
+    assert found.startswith("line 2: Nodes: 'm[0-9]' brings the number of names above 100")
 
 
 @st.composite

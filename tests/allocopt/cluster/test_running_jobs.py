@@ -49,7 +49,7 @@ def test_a_running_job_on_one_node_leaves_what_it_does_not_have(tmp_path: Path) 
     free, remarks = free_of(tmp_path, queue(tmp_path, text + record(2, "RUNNING", "h2", "cpu=2,mem=500M,node=1")))
     assert free["h2"] == [5000, 32000 - 8192 - 500, 1000]
     assert free["h1"] == [8000, 32000, 2000]
-    assert remarks == ["nodes in use by jobs of the queue, which the cluster's files give as idle: 1"]
+    assert remarks == ["nodes in use by jobs of the queue, which the cluster's files list as idle: 1"]
 
 
 def test_fractions_of_memory_count(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_fractions_of_memory_count(tmp_path: Path) -> None:
 def test_nodes_of_a_job_that_runs_on_several_are_full(tmp_path: Path, state: str) -> None:
     free, remarks = free_of(tmp_path, queue(tmp_path, record(1, state, "h[1,3]", "cpu=6,node=2")))
     assert [name for name, left in free.items() if left == [0, 0, 0]] == ["h1", "h3"]
-    assert remarks[0].endswith(": 2; 2 as full, what the jobs have of each is not given")
+    assert remarks[0].endswith(": 2; taken as full, because the jobs' parts of them are not given: 2")
 
 
 def test_a_node_that_is_being_left_is_full(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_magnetic_reservations_and_lists_of_reservations_are_reported(tmp_path: 
 
 @pytest.mark.parametrize("tres", ["cpu=x", "cpu=4,mem=abc,node=1", "cpu=4,mem=16Gn", "cpu=4,gres/gpu="])
 def test_what_a_running_job_has_that_cannot_be_read_is_named(tmp_path: Path, tres: str) -> None:
-    with pytest.raises(BadFileError, match=r"queue\.txt: line 1.*TRES .* must be such as"):
+    with pytest.raises(BadFileError, match=r"queue\.txt: line 1.*TRES .* must be a list such as"):
         queue(tmp_path, record(1, "RUNNING", "h1", tres))
 
 

@@ -21,7 +21,7 @@ READ = [
     (T + "flux_tiny.graphml", 2, [1], 1, (72, 4), 0, ""),
     (T + "kueue_tas_nodes.json", 8, [4, 2], 1, None, 0, "control plane left out: 1"),
     (T + "slurm133_1.conf", 10_000, [500, 26, 2], 1, None, 0, ""),
-    (T + "slurm133_6.conf", 40, [5, 3], 3, None, 0, "3 switches have none above them"),
+    (T + "slurm133_6.conf", 40, [5, 3], 3, None, 0, "3 switches have no switch above them"),
     (T + "slurm_man.yaml", 4, [2], 1, None, 0, ""),
     (T + "slurm_man.yaml#topo2", 16, [4], 1, None, 0, ""),
     (T + "slurm_man.yaml#topo4", 16, [2], 2, None, 0, "side by side in a ring"),
@@ -29,10 +29,10 @@ READ = [
     (T + "slurm_test161.yaml", 32, [], 1, None, 0, "side by side in a torus3d"),
     (T + "slurmman_block.conf", 128, [4], 1, None, 0, ""),
     (T + "soperator_scontrol.txt", 4, [3, 3], 1, None, 0, ""),
-    (T + "topograph_ibnetdiscover.out", 122, [8], 1, None, 0, "of no host, left out: 109"),
+    (T + "topograph_ibnetdiscover.out", 122, [8], 1, None, 0, "belong to no host, left out: 109"),
     (S + "azure-cyclecloud_block_topology.txt", 72, [4], 1, None, 0, ""),
     (S + "azure-cyclecloud_slurm_topology.txt", 16, [5], 1, None, 0, ""),
-    (S + "nsls2-flat.topology.conf", 39, [4], 4, None, 0, "4 switches have none above them"),
+    (S + "nsls2-flat.topology.conf", 39, [4], 4, None, 0, "4 switches have no switch above them"),
     (S + "nstda-tara.topology.conf", 10, [4], 1, None, 0, ""),
     (S + "slurm-test-docker-3level.topology.conf", 8, [4, 2], 1, None, 0, ""),
     (S + "ubhpc-medium.topology.conf", 234, [3], 1, None, 0, ""),
@@ -44,13 +44,13 @@ READ = [
 ]
 JOBS = "has no SwitchName=, BlockName= or NodeName=, must be Slurm's configuration"
 REFUSED = {
-    T + "azure_sharp.txt": "line 47: switches run in a circle: ibsw47 under ibsw14 under ibsw47; must list what is",
+    T + "azure_sharp.txt": "line 47: switches form a cycle: ibsw47 under ibsw14 under ibsw47; a switch must list",
     T + "kai_kind.yaml": "configures a cluster of kind; give what `kubectl get nodes -o yaml` prints of that cluster",
     T + "kai_nodes.json": "items: no known label of a network topology is on all nodes; the nodes have "
     "nvidia.com/gpu.deploy.device-plugin, nvidia.com/gpu.memory, run.ai/simulated-gpu-node-pool, "
-    "topology.test/rack-domain, topology.test/zone-domain: name those of the levels with --labels, from the top",
+    "topology.test/rack-domain, topology.test/zone-domain: name the labels of the levels with --labels, from the top",
     T + "toposim_nvl72.yaml": "is a model of topograph's simulator; give the topology.conf that topograph makes",
-    T + "slurm_man.yaml#topo3": "[2]: topology 'topo3' is flat: it names no nodes",
+    T + "slurm_man.yaml#topo3": "[2]: topology 'topo3' is flat and names no nodes",
     U + "gres.conf": "names no node; give a slurm.conf with lines NodeName=",
     U + "sacct_dump.txt": JOBS,
     U + "workload_week.events.gz": JOBS,

@@ -268,11 +268,11 @@ def test_partition_limits_and_defaults_for_gpus_hold() -> None:
         ("q.txt", "JOBID PARTITION NODES\n1 p 2\n", "line 1: is a table of squeue without a column ST or STATE"),
         ("q.txt", "JOBID ST\n1 PD\n", "line 1: is a table of squeue without a column NODES"),
         ("q.txt", "JOBID ST NODES\n1 PD\n", "line 2: has 2 columns, but there are 3 titles: JOBID ST NODES"),
-        ("q.txt", "5_[3-1] 2\n", "line 1: is '[3-1]', must rise"),
+        ("q.txt", "5_[3-1] 2\n", "line 1: is '[3-1]', must be rising"),
         ("q.txt", "5 2\n5 2\n", "line 2: job '5' is given twice"),
         ("q.txt", record("   ArrayJobId=7 ArrayTaskId=a-b"), "line 1: ArrayTaskId is 'a-b', must be tasks"),
         ("q.txt", record().replace("MinMemoryNode=1G", "MinMemoryNode=much"), "line 1: minmemorynode is 'MUCH'"),
-        ("q.txt", record("   TresPerNode=gres/gpu:a:b:c"), "line 1: is 'gres/gpu:a:b:c', must be such as"),
+        ("q.txt", record("   TresPerNode=gres/gpu:a:b:c"), "line 1: is 'gres/gpu:a:b:c', must be a list such as"),
     ],
 )
 def test_an_odd_queue_gets_a_line_that_says_where_and_what(tmp_path: Path, name: str, text: str, message: str) -> None:

@@ -44,7 +44,7 @@ def test_every_form_of_a_demand_is_understood_or_named(text: str, demands: Deman
 
 @pytest.mark.parametrize("text", ["gres/gpu=", "gres/gpu=x", "=4", "gres/gpu=-1", ":2", "gpu:=2"])
 def test_what_is_no_list_of_demands_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="must be such as gres/gpu:a100=2"):
+    with pytest.raises(ValueError, match="must be a list such as gres/gpu:a100=2"):
         demands_of(text)
 
 

@@ -46,7 +46,7 @@ def test_what_a_crash_cut_off_is_taken_away_and_the_rest_stays(tmp_path: Path) -
 
 def test_a_journal_has_one_writer(tmp_path: Path) -> None:
     path = begun(tmp_path / "j.jsonl")
-    with Journal(path), pytest.raises(BadFileError, match="another service writes it"), Journal(path):
+    with Journal(path), pytest.raises(BadFileError, match="another service writes this journal"), Journal(path):
         pass
 
 
@@ -69,7 +69,7 @@ def test_a_journal_that_is_rotated_goes_on_in_a_new_file_that_is_whole(tmp_path:
 def test_another_file_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("mine\n")
-    with pytest.raises(BadFileError, match="none of a journal"):
+    with pytest.raises(BadFileError, match="is not a line of an allocopt journal"):
         Journal(path)
     assert path.read_text() == "mine\n"
 

@@ -193,10 +193,10 @@ def test_jobs_that_slurm_holds_wait_for_other_reasons_or_are_not_understood_are_
     found = plan(a_look(jobs), lambda job: True)
     assert found.starting == ("15",)
     assert found.left == {
-        "10": "is held",
-        "11": "waits for Dependency",
+        "10": "held in Slurm (priority 0)",
+        "11": "Slurm's reason for waiting is Dependency",
         "12": "asks for licenses",
-        "13": "begins later",
+        "13": "its begin time has not come",
         "14": "larger than the machine",
     }
 

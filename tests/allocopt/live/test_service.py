@@ -173,7 +173,7 @@ def test_a_node_that_drains_gives_its_job_free(slurm: VirtualSlurm, tmp_path: Pa
         finally:
             slurm.said("scontrol", "update", "NodeName=n0004", "State=RESUME")
     (unpinned,) = events(journal, "unpinned")
-    assert unpinned["why"] == "n0004 is not up"
+    assert unpinned["why"] == "node n0004 is not up"
 
 
 def test_a_slurmctld_that_restarts_is_waited_for(slurm: VirtualSlurm, tmp_path: Path) -> None:
@@ -208,13 +208,13 @@ def test_a_service_that_has_begun_waits_for_a_slurm_that_fails_without_a_word(
         job = slurm.submitted(3, 1)
         until(lambda: service.poll() is not None or job in {event["job"] for event in events(journal, "started")})
         assert service.poll() is None, service.communicate()[1]
-    assert "scontrol -o show: ends with 1" == events(journal, "away")[0]["why"]
+    assert "scontrol -o show: no message, exit code 1" == events(journal, "away")[0]["why"]
 
 
 def test_a_second_service_of_a_cluster_is_refused(slurm: VirtualSlurm, tmp_path: Path) -> None:
     with a_clean(slurm), serving(slurm, tmp_path / "1.jsonl", "--observe"):
         second = started(slurm, tmp_path / "2.jsonl", "--observe")
-        assert "another service looks after cluster virtual" in second.communicate(timeout=WAIT_S)[1]
+        assert "another service manages cluster virtual" in second.communicate(timeout=WAIT_S)[1]
         assert second.returncode == 2
 
 
@@ -237,7 +237,7 @@ def test_the_second_service_on_another_machine_ends_and_leaves_jobs_to_the_first
                 job = slurm.submitted(4, 1)
                 said = second.communicate(timeout=WAIT_S)[1]
             assert second.returncode == 2
-            assert "on another machine, holds jobs here" in said
+            assert "on another machine, manages jobs of this cluster" in said
             assert set(marks(slurm)) == {held, job}
             slurm.said("scancel", blocker)
             until(lambda: {event["job"] for event in events(tmp_path / "1.jsonl", "started")} >= {held, job})
@@ -299,7 +299,7 @@ def test_who_may_not_change_jobs_observes_and_is_told_so_else(slurm: VirtualSlur
         said = refused.communicate(timeout=WAIT_S)[1]
         assert job in slurm.said("squeue", "-h", "-o", "%i").split()
     assert refused.returncode == 2
-    assert "the rights of an operator are needed" in said.splitlines()[-1]
+    assert "run as a Slurm operator" in said.splitlines()[-1]
 
 
 HOSTILE_NAMES = (

@@ -108,9 +108,13 @@ def test_allocated_cores_memory_and_gpus_are_read_of_old_and_new_forms() -> None
         (
             "tres_per_node",
             "gres/gpu:a:b:c",
-            "squeue --json: job 7: is 'gres/gpu:a:b:c', must be such as gres/gpu:a100=2 or gpu:a100:2",
+            "squeue --json: job 7: is 'gres/gpu:a:b:c', must be a list such as gres/gpu:a100=2 or gpu:a100:2",
         ),
-        ("memory_per_node", "much", "squeue --json: job 7: minmemorynode is 'MUCH', must be such as 4000M or 16G"),
+        (
+            "memory_per_node",
+            "much",
+            "squeue --json: job 7: minmemorynode is 'MUCH', must be an amount such as 4000M or 16G",
+        ),
         ("excluded_nodes", "n1", "asks for excluded_nodes, which is not modelled"),
         ("required_nodes", "n2", "asks for required_nodes, which is not modelled"),
     ],

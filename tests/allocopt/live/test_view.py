@@ -182,5 +182,5 @@ def test_a_window_that_was_cut_is_told(tmp_path: Path) -> None:
     view = Follower(path).view
     said = "\n".join(status_lines(view, NOW + 6))
     assert "1 cut to the greedy answer" in said
-    assert "the greedy answer holds for 7: solver lns gives no answer" in said
+    assert "the greedy answer is used for 7: solver lns gives no answer" in said
     assert "allocopt_live_windows_cut_total 1\n" in metrics_text(view, NOW + 6)

@@ -128,11 +128,16 @@ FAULTS = [
     ("topology.kind", "ring", "topology", "'ring' found using 'kind' does not match any of the expected"),
     ("topology.kind", 1, "topology", "expected tags: 'fat-tree', 'tree'"),
     ("topology.pods", 0, "topology.pods", "is 0, must be greater than or equal to 1"),
-    ("topology.pods", 10**15, "topology", "the largest cluster taken has 10000000"),
+    ("topology.pods", 10**15, "topology", "must have at most 10000000"),
     ("topology.pods", 2**63, "topology.pods", "is 9223372036854775808, must be less than or equal to 922"),
     ("topology.hops", [2, 4], "topology.hops", "has 2 values, a fat tree has 3 levels"),
-    ("topology.hops", [2, 4, 4], "topology.hops", "must rise strictly"),
-    ("topology.hops", [2, 4, 2**63 - 1], "topology.hops", "must rise strictly within 0 .. 1000000"),
+    ("topology.hops", [2, 4, 4], "topology.hops", "must be strictly increasing"),
+    (
+        "topology.hops",
+        [2, 4, 2**63 - 1],
+        "topology.hops",
+        "must be strictly increasing whole numbers from 0 to 1000000",
+    ),
     ("topology.pairs", "both", "topology.pairs", "is 'both', must be 'ordered' or 'unordered'"),
     ("idle_nodes", [], "idle_nodes", "should have at least 1 item"),
     ("idle_nodes", {}, "idle_nodes", "is an empty object, must be a valid list"),
@@ -188,7 +193,12 @@ TREE_FAULTS = [
     ("topology.levels[1]", {"": ["a"], "right": ["b"]}, "topology.levels[1]", "a key is '', string should"),
     ("topology.levels[1]", {"\x07": ["a"]}, "topology.levels[1]", "a key holds the control character U+0007"),
     ("topology.hops", [2, 4, 6, 8], "topology.hops", "has 4 values for 2 named levels"),
-    ("topology.hops", [2, 4], "topology.levels[1]", "is the top level by the hops, but has 2 groups"),
+    (
+        "topology.hops",
+        [2, 4],
+        "topology.levels[1]",
+        "is the top level by the number of hops, must have 1 group, but has 2",
+    ),
 ]
 KNAPSACK_FAULTS = [
     ("capacity", {}, "capacity", "is an empty object, dictionary should have at least 1 item"),

@@ -232,9 +232,9 @@ def test_what_hosts_are_and_what_divides_cores_has_to_be_told(tmp_path: Path) ->
             (("--process", str(idle.pid), "--comment", "x"), "--comment works only with --slurm"),
             (("--process", "x"), "'x' is not a process id"),
             (("--process", str(idle.pid), "--policy", "fcfs"), "does not divide cores"),
-            (("--process", "999999999"), "there is no process 999999999"),
-            (("--process", str(os.getpid())), "cannot be its host"),
-            (("--process", f"{idle.pid},{child}"), f"process {child} belongs to process {idle.pid}"),
+            (("--process", "999999999"), "process 999999999 does not exist"),
+            (("--process", str(os.getpid())), "cannot be a host"),
+            (("--process", f"{idle.pid},{child}"), f"process {child} was started by process {idle.pid}"),
         ):
             done = served(tmp_path, guests, *more)
             _, err = done.communicate()

@@ -231,7 +231,11 @@ def test_jobs_that_may_not_be_queued_again_stay_and_that_nothing_helps_is_proved
     one = beside(tmp_path, fragmented(**values))
     one.looks(5)
     (plan,) = one.told("relocation")
-    assert (plan["steps"], plan["proved"], plan["what"]) == ([], True, "proved: nobody who may leave makes room")
+    assert (plan["steps"], plan["proved"], plan["what"]) == (
+        [],
+        True,
+        "proved: the jobs that may leave cannot make room",
+    )
     assert one.slurm.told == []
     assert Replay.of(one.path).wrong == []
 
@@ -273,7 +277,7 @@ def test_no_more_jobs_are_queued_again_than_an_hour_allows(tmp_path: Path) -> No
     one = beside(tmp_path, slurm, limits=limits)
     one.looks(5)
     (dropped,) = one.told("relocation dropped")
-    assert dropped["why"] == "1 jobs would have to leave, 0 more may in this hour"
+    assert dropped["why"] == "1 jobs would have to leave, but only 0 more may be requeued in this hour"
     assert slurm.told == []
 
 
@@ -380,7 +384,7 @@ def test_only_the_first_job_in_line_is_helped_if_it_has_waited(tmp_path: Path) -
 def test_a_gang_that_finds_room_is_left_to_slurm(tmp_path: Path) -> None:
     one = beside(tmp_path, Pretended.of(a_record(1, 2, ("n0", "n1")), a_record(3, 4)))
     one.looks(5)
-    assert [told["why"] for told in one.told("no relocation")] == ["finds room where nobody has to leave"]
+    assert [told["why"] for told in one.told("no relocation")] == ["it fits without any job having to leave"]
     assert not one.told("relocation")
 
 

@@ -29,8 +29,8 @@ LATER_SHARING = 0.6
 LATER_IDLE = 0.05
 """Share of the shared power that idle processors draw there, whatever the file says."""
 REFUSED = {
-    "cal/job_4_cal_str_19314_log2_v2": "is 'modelV2', whose equations are others; must be 'modelV1'",
-    "cal/job_4_cal_str_19314_log2_v2.1": "profile_version: is 2, whose equations are others; must be 1",
+    "cal/job_4_cal_str_19314_log2_v2": "is 'modelV2', which has other equations; must be 'modelV1'",
+    "cal/job_4_cal_str_19314_log2_v2.1": "profile_version: is 2, which has other equations; must be 1",
     "lublin": "jobs.json: No such file",
 }
 """Why some examples are refused."""

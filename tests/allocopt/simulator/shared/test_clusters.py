@@ -54,7 +54,7 @@ def test_jobs_over_the_limits_of_their_partition_are_refused_as_by_slurm() -> No
     cluster = two_nodes(Partition("short", ("a", "b"), most_seconds=60, most_nodes=1), Partition("long", ("a",)))
     asked = [Request(1), Request(1, partition="long"), Request(2, 2), Request(9), Request(1, partition="none")]
     workload = jobs([1] * 5, asked, estimate=np.full(5, 100.0))
-    with pytest.raises(InvalidProblemError, match=r"job 0: asks for 100 s, its partition lets jobs run 60 s"):
+    with pytest.raises(InvalidProblemError, match=r"job 0: asks for 100 s, its partition allows 60 s"):
         simulate(workload, cluster)
     with pytest.raises(InvalidProblemError, match=r"job 3: asks for more cores .*; skip_oversized = true drops"):
         admitted(workload, cluster, in_nodes=False, skip_oversized=False)

@@ -157,7 +157,7 @@ def test_a_downtime_ends_after_it_begins(begin: float, end: float) -> None:
     [
         (Downtime(("n0",), 10, 60), "must be a sequence of `Downtime`"),
         (None, "must be a sequence of `Downtime`"),
-        (["n0"], "hold 'n0', must be of `Downtime`"),
+        (["n0"], "contain 'n0', must be only `Downtime` objects"),
     ],
 )
 def test_what_is_no_sequence_of_downtimes_is_refused(given: object, fault: str) -> None:
