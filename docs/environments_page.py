@@ -18,7 +18,7 @@ HEAD = """\
 
 This page describes the environments in which agents learn to schedule: their observations, actions and rewards. They
 follow [Gymnasium](https://gymnasium.farama.org) 1.x and run on the kernels of [the simulator](simulator.md), so that
-agents and schedulers are measured in the same way. [A learning agent of your own](tutorials/agent.ipynb) trains an agent
+agents and schedulers are measured in the same way. [A learning agent of your own](tutorials/agent.ipynb) trains one
 with sb3-contrib; [Learned parts](guide/learned.md) lists the agents that come with the package.
 
 {table}
