@@ -1,4 +1,4 @@
-"""Writes `environments.md` from what the tasks declare: run it after a change of one."""
+"""Write `environments.md` from the declarations of the tasks. Run it after a change of a task."""
 
 import importlib
 import inspect
@@ -81,7 +81,7 @@ def _task_of(folder: str, name: str) -> Any:
 
 
 def _section(name: str, folder: str, class_name: str, *, with_example: bool) -> str:
-    """Return what is said of one task."""
+    """Return the section of one task."""
     task = _task_of(folder, class_name)
     about, made = task.about, task()
     metrics = made.episodes(1, np.random.default_rng(0)).metrics()
@@ -94,7 +94,7 @@ def _section(name: str, folder: str, class_name: str, *, with_example: bool) -> 
         f"**Mask.** {about.mask}",
         f"**Observation** `{made.observation_space()}`. {about.seen}",
         *_meanings(about.meanings),
-        _table((_of_rewards(about.rewards), "what"), _rewards(about.rewards)),
+        _table((_of_rewards(about.rewards), "meaning"), _rewards(about.rewards)),
         f"**Metrics** in `info` at the end: {', '.join(f'`{metric}`' for metric in metrics)}.",
     ]
     if about.example and with_example:
@@ -103,7 +103,7 @@ def _section(name: str, folder: str, class_name: str, *, with_example: bool) -> 
 
 
 def _meanings(given: dict[str, dict[str, str]]) -> list[str]:
-    """Return a table of numbers for each heading; they are counted on, but for parts that have several each."""
+    """Return a table for each heading. Rows are numbered across tables, except those that stand for several numbers."""
     tables, at = [], 0
     for heading, meanings in given.items():
         counted = ["" if heading.startswith("Parts") else f"{at + n} " for n in range(len(meanings))]
@@ -134,7 +134,7 @@ def _summary(kind: Any) -> str:
 
 
 def _parameters(kind: Any) -> dict[str, str]:
-    """Return the parameters of a numpydoc docstring, with what is said of them."""
+    """Return the descriptions of the parameters in a numpydoc docstring."""
     doc = str(inspect.getdoc(kind))
     part = re.search(r"Parameters\n-+\n(.*?)(?:\n\n\w+\n-+\n|\Z)", doc, re.DOTALL)
     found = re.findall(r"^(\w[\w, ]*)\n((?:    .*\n?)+)", part[1] if part else "", re.MULTILINE)

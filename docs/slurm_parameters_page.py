@@ -1,4 +1,4 @@
-"""Writes `slurm_parameters.md` from the lists of keys that the readers use: run it after a change of one."""
+"""Write `slurm_parameters.md` from the lists of keys that the readers use. Run it after a change of a list."""
 
 from pathlib import Path
 
