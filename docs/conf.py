@@ -1,4 +1,4 @@
-"""How Sphinx builds the site: `make docs`, without network."""
+"""Configuration of Sphinx, with which `make docs` builds the site without a network."""
 
 import gc
 import sys
@@ -8,7 +8,7 @@ import allocopt
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
-# A build makes trees that live to its end; looking for garbage among them takes a sixth of its time.
+# The document trees live until the end of a build; searching them for garbage takes a sixth of its time.
 gc.disable()
 
 project = "allocopt"
@@ -55,12 +55,12 @@ autosummary_generate = False
 numpydoc_show_class_members = False
 
 nitpick_ignore_regex = [
-    # Inventories of other packages are not downloaded, so names of theirs have no page to point at.
+    # Inventories of other packages are not downloaded, so their names cannot be linked.
     (r"py:.*", r"(collections|enum|fractions|gymnasium|networkx|np|numpy|pathlib|time|typing)\..*"),
-    # A name in single backticks is imported before it becomes a reference; not every part has a page.
+    # Every name in single backticks that can be imported becomes a reference, but not every part has a page.
     (r"py:obj", r"[\w.]+"),
-    # Records of the engine, and what its compiled parts take: no interface.
+    # Records of the engine and arguments of its compiled parts are not part of the interface.
     (r"py:class", r"allocopt\.(cluster\.multicore|envs|problems|simulator)\.[\w.]+"),
-    # Type parameters: of problems and of solutions.
+    # Type parameters of problems and solutions.
     (r"py:class", r"allocopt\.[\w.]+\.(S|P|P_contra)"),
 ]

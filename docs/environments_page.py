@@ -1,4 +1,4 @@
-"""Writes `environments.md` from what the tasks declare: run it after a change of one."""
+"""Write `environments.md` from the declarations of the tasks. Run it after a change of a task."""
 
 import importlib
 import inspect
@@ -16,10 +16,10 @@ HEAD = """\
 
 <!-- written by docs/environments_page.py from allocopt/envs -->
 
-The environments follow [Gymnasium](https://gymnasium.farama.org) 1.x and run on the kernels of [the
-simulator](simulator.md), so that an agent and a scheduler are measured alike.
-[A learning agent of your own](tutorials/agent.ipynb) trains one with sb3-contrib; [Learned parts](guide/learned.md)
-lists the agents that come with the package.
+This page describes the environments in which agents learn to schedule: their observations, actions and rewards. They
+follow [Gymnasium](https://gymnasium.farama.org) 1.x and run on the kernels of [the simulator](simulator.md), so that
+agents and schedulers are measured in the same way. [A learning agent of your own](tutorials/agent.ipynb) trains one
+with sb3-contrib; [Learned parts](guide/learned.md) lists the agents that come with the package.
 
 {table}
 
@@ -30,23 +30,23 @@ import numpy as np
 {example}```
 
 The prefix `allocopt.envs:` imports the module that registers the environments; after `import allocopt` it may be left
-out. This agent starts the shortest job. The baseline is slot 0 at every step: FCFS with EASY, by
-`backfill="none"` FCFS alone.
+out. This agent starts the shortest job. The baseline is slot 0 at every step: FCFS with EASY backfilling, or FCFS
+without backfilling if `backfill="none"`.
 
-## What all have in common
+## Common features
 
 - **Episodes.** `reset(seed=...)` draws the jobset of an episode; `options={{"jobset": NUMBER}}` names one (`offset` in
   batch scheduling). Without jobs given, `seed` draws them too. An episode ends `terminated`, never `truncated`.
 - **Action mask.** `info["action_mask"]`, `int8`, is 1 for legal actions; `action_masks()` returns it as `bool` for
-  sb3-contrib. An illegal action counts as another one, which the task names, and sets `info["invalid_action"]`; a
-  number outside the action space is an error.
-- **Arguments** of `gymnasium.make` are listed by `help` on the class of an environment, such as
-  `allocopt.envs.dras.task.TwoLevelEnv`, and in the [reference](api/environments.md).
+  sb3-contrib. An illegal action is replaced by another one, which the task states, and sets `info["invalid_action"]`;
+  a number outside the action space is an error.
+- **Arguments** of `gymnasium.make` are those of the class of the environment, such as
+  `allocopt.envs.dras.task.TwoLevelEnv`; see its `help` or the [reference](api/environments.md).
 - **End.** The last observation and mask are zeros, and `info` holds the metrics below. A further step is an error.
-- **Schedule.** `env.unwrapped.episodes` holds the episode, with its schedule, also while it goes on.
-- **Rewards** of an episode add up to the objective unless the table says otherwise.
+- **Schedule.** `env.unwrapped.episodes` holds the episode with its schedule, also during the episode.
+- **Rewards** of an episode add up to the objective unless the table states otherwise.
 
-Many environments run in one thread and, but for co-allocation, in one compiled call:
+Many environments run in one thread and, except for co-allocation, in one compiled call:
 
 ```python
 envs = gymnasium.make_vec("allocopt.envs:allocopt/BatchScheduling-v0", num_envs=64)
@@ -55,9 +55,9 @@ observations, rewards, terminated, truncated, info = envs.step(info["action_mask
 ```
 
 The step after the last one of an episode ignores its action, pays 0 and begins a new episode
-(`AutoresetMode.NEXT_STEP`). Metrics stand in `info` when an episode ends, with a flag per environment under the same
-name behind an underscore. The same seed and actions give the same trajectories, and one environment gives those of
-the single form (`tests/allocopt/envs/test_side_by_side.py`).
+(`AutoresetMode.NEXT_STEP`). When an episode ends, `info` contains the metrics, and for each metric a flag per
+environment under the same name after an underscore. The same seed and actions give the same trajectories, in the
+vector form as in the single form (`tests/allocopt/envs/test_side_by_side.py`).
 """
 
 
@@ -81,7 +81,7 @@ def _task_of(folder: str, name: str) -> Any:
 
 
 def _section(name: str, folder: str, class_name: str, *, with_example: bool) -> str:
-    """Return what is said of one task."""
+    """Return the section of one task."""
     task = _task_of(folder, class_name)
     about, made = task.about, task()
     metrics = made.episodes(1, np.random.default_rng(0)).metrics()
@@ -94,7 +94,7 @@ def _section(name: str, folder: str, class_name: str, *, with_example: bool) -> 
         f"**Mask.** {about.mask}",
         f"**Observation** `{made.observation_space()}`. {about.seen}",
         *_meanings(about.meanings),
-        _table((_of_rewards(about.rewards), "what"), _rewards(about.rewards)),
+        _table((_of_rewards(about.rewards), "meaning"), _rewards(about.rewards)),
         f"**Metrics** in `info` at the end: {', '.join(f'`{metric}`' for metric in metrics)}.",
     ]
     if about.example and with_example:
@@ -103,7 +103,7 @@ def _section(name: str, folder: str, class_name: str, *, with_example: bool) -> 
 
 
 def _meanings(given: dict[str, dict[str, str]]) -> list[str]:
-    """Return a table of numbers for each heading; they are counted on, but for parts that have several each."""
+    """Return a table for each heading. Rows are numbered across tables, except those that stand for several numbers."""
     tables, at = [], 0
     for heading, meanings in given.items():
         counted = ["" if heading.startswith("Parts") else f"{at + n} " for n in range(len(meanings))]
@@ -134,7 +134,7 @@ def _summary(kind: Any) -> str:
 
 
 def _parameters(kind: Any) -> dict[str, str]:
-    """Return the parameters of a numpydoc docstring, with what is said of them."""
+    """Return the descriptions of the parameters in a numpydoc docstring."""
     doc = str(inspect.getdoc(kind))
     part = re.search(r"Parameters\n-+\n(.*?)(?:\n\n\w+\n-+\n|\Z)", doc, re.DOTALL)
     found = re.findall(r"^(\w[\w, ]*)\n((?:    .*\n?)+)", part[1] if part else "", re.MULTILINE)

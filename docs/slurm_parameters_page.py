@@ -1,4 +1,4 @@
-"""Writes `slurm_parameters.md` from the lists of keys that the readers use: run it after a change of one."""
+"""Write `slurm_parameters.md` from the lists of keys that the readers use. Run it after a change of a list."""
 
 from pathlib import Path
 
@@ -30,10 +30,14 @@ HEAD = """\
 
 <!-- written by docs/slurm_parameters_page.py from allocopt/cluster/slurm_keys.py -->
 
-Every parameter that Slurm 22.05 to 26.11 accepts or prints is in one of three lists. **Applied** ones decide which jobs
-fit where. **Reported** ones would, but are not modelled: a line on standard error says so if a site gives one a value
-that has an effect. The others have **no effect** on which jobs fit where. A key in no list is reported, too,
-so that nothing in a file is ignored silently.
+This page lists every parameter that Slurm 22.05 to 26.11 accepts or prints, and how allocopt treats it:
+
+- **Applied** parameters determine which jobs fit where.
+- **Reported** parameters would also do so, but are not modelled. If a site gives one a value that has an effect, a
+  line on standard error reports it.
+- Parameters with **no effect** do not determine which jobs fit where.
+
+A key in no list is reported, too, so that nothing in a file is ignored silently.
 
 {counts}
 

@@ -1,4 +1,4 @@
-"""Mathematics as MathML, which browsers draw by themselves: pages need no script and no network."""
+"""Writes mathematics as MathML, which browsers draw without a script or a network."""
 
 from docutils import nodes
 from docutils.utils.math import MathError, latex2mathml
@@ -16,13 +16,13 @@ def visit_inline(translator: HTML5Translator, node: nodes.math) -> None:
 
 
 def visit_display(translator: HTML5Translator, node: nodes.math_block) -> None:
-    """Write a formula of its own, which scrolls where the page is too narrow."""
+    """Write a displayed formula, which scrolls if the page is too narrow."""
     translator.body.append(f'<div class="formula">{_converted(node, as_block=True)}</div>\n')
     raise nodes.SkipNode
 
 
 def _converted(node: nodes.Element, *, as_block: bool) -> str:
-    """Return a formula as MathML; one that cannot be read is a warning, and stands as it is."""
+    """Return a formula as MathML. If it cannot be read, warn and return its source."""
     latex = node.astext().strip()
     for delimiter in (r"\begin{align*}", r"\end{align*}"):
         latex = latex.removeprefix(delimiter).removesuffix(delimiter)
@@ -34,6 +34,6 @@ def _converted(node: nodes.Element, *, as_block: bool) -> str:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Make this the renderer ``mathml``."""
+    """Register this module as the renderer ``mathml``."""
     app.add_html_math_renderer("mathml", inline_renderers=(visit_inline, None), block_renderers=(visit_display, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Notebooks as pages: their cells become Markdown, with the outputs that are stored in them."""
+"""Shows notebooks as pages: their cells, with the stored outputs, become Markdown."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from sphinx.application import Sphinx
 
 
 class NotebookParser(MystParser):
-    """Parse a notebook as the Markdown page that it amounts to."""
+    """Parse a notebook as a Markdown page."""
 
     supported = ("ipynb",)
 
@@ -19,7 +19,7 @@ class NotebookParser(MystParser):
 
 
 def markdown_of(cell: dict[str, Any]) -> str:
-    """Return one cell as Markdown: its text, or its code and what this printed."""
+    """Return one cell as Markdown: its text, or its code and the stored output."""
     source = "".join(cell["source"])
     if cell["cell_type"] == "markdown":
         return source
@@ -36,7 +36,7 @@ LEXERS = {"py": "python", "toml": "toml", "json": "json", "jsonl": "json"}
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Take files that end in ``.ipynb`` as sources."""
+    """Register files that end in ``.ipynb`` as sources."""
     app.add_source_suffix(".ipynb", "ipynb")
     app.add_source_parser(NotebookParser)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Links that show the name of a file, as on a code host, show the title of its page."""
+"""Replaces the text of a link that is the name of a file, as code hosts show it, by the title of its page."""
 
 import re
 from posixpath import dirname, join, normpath
@@ -21,6 +21,6 @@ def show_titles(app: Sphinx, doctree: nodes.document, page: str) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Look at every page when its references are known."""
+    """Process every page when its references are resolved."""
     app.connect("doctree-resolved", show_titles)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

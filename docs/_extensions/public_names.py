@@ -1,4 +1,4 @@
-"""References to a class by the module that defines it lead to its public name, `allocopt.NAME`."""
+"""Resolves references to a class by its defining module to its public name, `allocopt.NAME`."""
 
 from typing import Any
 
@@ -25,6 +25,6 @@ def public_reference(
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Try the public name where a reference leads nowhere."""
+    """Try the public name if a reference cannot be resolved."""
     app.connect("missing-reference", public_reference)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

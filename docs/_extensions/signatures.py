@@ -1,6 +1,6 @@
-"""Signatures as they stand in the source: array types by their names, defaults that are made anew as dots.
+"""Shows signatures as in the source: array types by their names, default factories as dots.
 
-Protocols are not made by calling them, and have none.
+Protocols are not instantiated and get no signature.
 """
 
 import re
@@ -22,7 +22,7 @@ MADE = re.compile(r"<factory>|mappingproxy\(\{\}\)")
 
 
 def shortened(text: str | None) -> str | None:
-    """Return a signature, or what it returns, as a reader would write it."""
+    """Return a signature, or a return type, in its short form."""
     if text is None:
         return None
     named = ARRAY.sub(lambda found: f"~allocopt.arrays.{ARRAYS[found[1]]}", text)
@@ -39,12 +39,12 @@ def shorten(
 
 
 def skip_aliases(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
-    """Leave out the fields of named tuples, which the parameters of their class describe."""
+    """Skip the fields of named tuples, which the parameters of their class describe."""
     return True if str(getattr(obj, "__doc__", "")).startswith("Alias for field number") else None
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Shorten every signature, and leave out what says nothing."""
+    """Shorten every signature, and skip members without a description of their own."""
     app.connect("autodoc-process-signature", shorten, priority=900)
     app.connect("autodoc-skip-member", skip_aliases)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,8 +1,8 @@
--- Beside slurm.conf, with JobSubmitPlugins=lua: jobs of partition main wait for allocopt live, and wake it.
--- Without the service they start by themselves after the seconds of hold.
+-- Holds new jobs of partition main for `allocopt live`, and wakes it. Put this file beside slurm.conf, and set
+-- JobSubmitPlugins=lua there. If the service does not run, the jobs may start after `hold` seconds.
 
 local hold = 30
-local wake = "/run/allocopt/wake" -- as in --wake
+local wake = "/run/allocopt/wake" -- the file of --wake
 
 function slurm_job_submit(job, partitions, uid)
    local partition = job.partition or "main"
