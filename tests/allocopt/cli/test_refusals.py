@@ -235,8 +235,8 @@ USAGE = {
         f"--fat-tree {'9' * 5000},1,1": FAT_TREE,
         "--fat-tree ²,1,1": FAT_TREE,
         "--fat-tree 1,2,2 --processors 4": "give one",
-        "--fat-tree 1,2,2 --set strategy=scas": "strategy: is that of an allocator, which is not given",
-        "--policy window --fat-tree 1,2,2 --allocator dp": "'window' allocates by itself",
+        "--fat-tree 1,2,2 --set strategy=scas": "strategy: needs an allocator, which is not given",
+        "--policy window --fat-tree 1,2,2 --allocator dp": "'window' has its own allocator",
         "--explain 77": "there is no job 77 to explain in log",
         "--set police=sjf": "police: is an unknown field; did you mean 'policy'?",
         "--set policy": "--set 'policy' must look like FIELD=VALUE",
@@ -251,15 +251,15 @@ USAGE = {
     },
     "simulate workload.json --platform platform.toml": {
         **{
-            f"--set {field}": f"{field.partition('=')[0]}: does not go with platform"
+            f"--set {field}": f"{field.partition('=')[0]}: cannot be combined with platform"
             for field in ("backfill=easy", "processors=4", "backfill_order=sjf", "exact_estimates=true")
         },
-        "--event-order sequential": "event_order: does not go with platform",
+        "--event-order sequential": "event_order: cannot be combined with platform",
         "--set sharing=0": "sharing: is 0.0, must be greater than 0",
-        "--set placement=placed.csv --policy shortest-random": "policy: does not go with placement",
+        "--set placement=placed.csv --policy shortest-random": "policy: cannot be combined with placement",
     },
     "simulate halves.swf --policy": {
-        "sjf --set profiles=t.toml": "profiles: goes with policies by which jobs share",
+        "sjf --set profiles=t.toml": "profiles: is for policies that let jobs share",
         "asax --option period_s=0": "period_s is 0, must be positive",
         "asax --option loss=money": "must be one of limit, degradation",
         "asax --option idle_weight=-1": "idle_weight is -1, must not be negative",

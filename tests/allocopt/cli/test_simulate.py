@@ -77,7 +77,7 @@ def test_variants_are_those_that_python_draws_with_the_seed(run: Run, trace: Pat
 
 def test_one_variant_and_variants_of_tasks_are_refused(run: Run, on_platform: Run, trace: Path) -> None:
     assert "there are 1 variants, must be at least 2" in run("simulate", trace, "--variants", "1").err
-    assert "does not go with variants" in on_platform("--variants", "3").err
+    assert "cannot be combined with variants" in on_platform("--variants", "3").err
 
 
 CONSERVATIVE = ("--backfill", "conservative", "--set")

@@ -110,7 +110,9 @@ def test_a_workflow_is_the_same_by_number_and_by_name() -> None:
 
 def test_a_job_of_an_application_without_profile_is_named() -> None:
     workload = replace(queue_workload(asax_queue(np.random.default_rng(0), repeats=1)), executables=np.arange(15))
-    with pytest.raises(InvalidProblemError, match=r"job 1: its executable is 0, which has no profile .profiles: 1 montage, 2"):
+    with pytest.raises(
+        InvalidProblemError, match=r"job 1: its executable is 0, which has no profile .profiles: 1 montage, 2"
+    ):
         profiled_jobs(workload, WORKFLOWS)
 
 
