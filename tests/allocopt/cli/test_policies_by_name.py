@@ -95,7 +95,7 @@ def test_a_queue_order_goes_with_backfilling_in_one_word(run: Run, folder: Path,
 @pytest.mark.parametrize(
     ("trace", "policy", "fault"),
     [
-        ('file = "jobs.swf"', "first-low_power", "is for the tasks of a multicore machine"),
+        ('file = "jobs.swf"', "first-low_power", "is for multicore machines"),
         ('file = "jobs.swf"\ntypes = "t"', "fcfs", "types: needs platform, which is not given"),
         ('file = "tasks.json"\nplatform = "platform.toml"', "sjf", "no policy 'sjf' of a multicore platform"),
         (

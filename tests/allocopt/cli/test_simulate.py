@@ -124,7 +124,7 @@ def test_why_a_job_waited_is_said_pass_by_pass(run: Run, trace: Path) -> None:
     [
         (
             "none",
-            "number 3 in the queue, nobody overtakes its head, job 2, which asks for 4 processors with 1 processor",
+            "number 3 in the queue, no job overtakes its head, job 2, which asks for 4 processors with 1 processor",
         ),
         ("first-fit", "number 2 in the queue, asks for 1 processor with 0 processors free"),
         ("conservative", "has a reservation for 160 s, the first time that leaves 1 processor for 600 s"),

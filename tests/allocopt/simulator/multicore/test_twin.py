@@ -149,7 +149,7 @@ def test_the_void_action_starts_nothing_and_alone_stalls() -> None:
     assert simulation.to_decision() == STALLED
     with pytest.raises(SchedulerError, match="2 jobs have not ended, the first is job 'j0'"):
         simulation.schedule()
-    with pytest.raises(UsageError, match="policy 'void' starts no job, so that none would ever end"):
+    with pytest.raises(UsageError, match="policy 'void' starts no jobs, so the simulation would never end"):
         simulate(jobs_at([0.0, 1.0]), MACHINE, "void")
 
 

@@ -137,7 +137,7 @@ def test_windows_use_no_nodes_that_are_down() -> None:
 
 @pytest.mark.parametrize("machine", [4, Platform.whole_nodes(FatTree(1, 1, 4))])
 def test_downtimes_need_the_names_of_nodes(machine: int | Platform) -> None:
-    with pytest.raises(UsageError, match="downtimes are of the nodes of a cluster"):
+    with pytest.raises(UsageError, match="downtimes need a cluster"):
         simulate(jobs((0, 60, 1, 60)), machine, downtimes=[Downtime(("n0",), 10, 60)])  # type: ignore[call-overload]
 
 
