@@ -97,7 +97,7 @@ def test_a_queue_order_goes_with_backfilling_in_one_word(run: Run, folder: Path,
     [
         ('file = "jobs.swf"', "first-low_power", "is for multicore machines"),
         ('file = "jobs.swf"\ntypes = "t"', "fcfs", "types: needs platform, which is not given"),
-        ('file = "tasks.json"\nplatform = "platform.toml"', "sjf", "no policy 'sjf' of a multicore platform"),
+        ('file = "tasks.json"\nplatform = "platform.toml"', "sjf", "no policy 'sjf' for a multicore platform"),
         (
             'file = "tasks.json"\nplatform = "platform.toml"\nfat_tree = [1, 1, 2]',
             "random-random",

@@ -407,10 +407,10 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
     "simulate workload.json --platform platform.toml --set placement=bad.csv": [
         ("job_id,node\n7,left\n", "line 1: has no column start_s; the columns of jobs are job_id, node, start_s"),
         (f"{PLACED}5,left,0\n", "line 2: job_id is '5', the workload has no such job"),
-        (f"{PLACED}7,left,0\n7,left,0\n", "line 3: job_id is '7', which comes twice"),
+        (f"{PLACED}7,left,0\n7,left,0\n", "line 3: job_id is '7', which is given twice"),
         (f"{PLACED}7,left,x\n", "line 2: start_s is 'x', must be a time in seconds, not negative"),
-        (f"{PLACED}7,left,0\n", "job 'job8': is not among the jobs that were started"),
-        (f"{PLACED}7,up,0\n8,left,0\n9,left,0\n", "job 'job7': was started on 'up', there is no such node"),
+        (f"{PLACED}7,left,0\n", "job 'job8': has no given start"),
+        (f"{PLACED}7,up,0\n8,left,0\n9,left,0\n", "job 'job7': is placed on node 'up', which does not exist"),
         ("job_id,node,start_s,duration_s\n7,left,0,0\n", "line 2: duration_s is '0', must be positive"),
     ],
     "simulate --spec bad.toml": [

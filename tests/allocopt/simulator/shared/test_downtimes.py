@@ -95,7 +95,7 @@ class _OnNode0:
 
 
 def test_a_scheduler_cannot_start_a_job_on_a_node_that_will_be_down() -> None:
-    with pytest.raises(SchedulerError, match="gets node 0, which is down, or will be before the job ends"):
+    with pytest.raises(SchedulerError, match="gets node 0, which is down or will be down before the job ends"):
         simulate(jobs((0, 60, 1, 60)), NODES, _OnNode0(), downtimes=[Downtime(("n0",), 50, 60)])
 
 
