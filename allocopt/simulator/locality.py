@@ -35,7 +35,7 @@ class _Named(IntEnum):
 
 
 class WorkloadType(_Named):
-    """What limits the speed of a job."""
+    """Resource that limits the speed of a job."""
 
     COMPUTE = 0  # computation, for example dgemm, a matrix product: faster on few nodes
     NETWORK = 1  # the network, for example daxpy, a sum of vectors: faster on many nodes

@@ -54,7 +54,7 @@ class CapacityModel:
     """Draws the workload of a capacity machine from the jobs of a trace; see `fitted`."""
 
     machine: CapacityMachine
-    # Of the trace's jobs that fit, shape ``(n,)``
+    # Columns of the trace's jobs that fit, shape ``(n,)``
     nodes: IntArray
     run_s: FloatArray
     estimate_s: FloatArray

@@ -31,8 +31,8 @@ def factor_of(
     """Return the speed factor of a task (Eq. 2), between 1 / (1 + sharing x others) and 1."""
     if total <= c:
         return 1.0
-    # Eq. 4: a smooth step of order five that falls from 1 at 0 to 0 at 1; the sign is corrected to make it a step. With
-    # so many other tasks that its width is not positive, it is a sharp step.
+    # Eq. 4: a smooth step of order five that falls from 1 at 0 to 0 at 1; the sign is corrected to make it a step. If
+    # its width is not positive, because there are many other tasks, it is a sharp step.
     width, beyond = dc - others * dd, rate - (da - others) * db
     if beyond <= 0.0:
         step = 1.0

@@ -182,7 +182,10 @@ def test_every_kind_of_problem_is_swept(folder: Path, kind: str) -> None:
         (f"{INSTANCES}{LNS}options = {{price = inf}}", "solvers[0]: options must be finite numbers"),
         (f"{INSTANCES}{LNS}options = {{price = 1979-05-27}}", "solvers[0]: options must be finite"),
         (f"{TRACE}{FCFS}options = {{x = nan}}", "policies[0]: options must be finite numbers"),
-        (f'{INSTANCES}[[instances]]\nfiles = ["copy.jsonl"]\n{LNS}', "instances[1].files: 'paper-0' is the name of"),
+        (
+            f'{INSTANCES}[[instances]]\nfiles = ["copy.jsonl"]\n{LNS}',
+            "instances[1].files: 'paper-0' is also the name of",
+        ),
         (f'[[instances]]\nfiles = ["windows.jsonl", "copy.jsonl"]\n{LNS}', "instances[0].files: FOLDER/copy.jsonl: "),
         (f"{KNAPSACK}{LNS}", "solvers[0]: solver 'lns' does not take knapsack problems; solvers that do: "),
         (f'{KNAPSACK}[[solvers]]\nname = "auto"\nstrategies = ["free"]', "solvers[0]: strategies are for topology"),

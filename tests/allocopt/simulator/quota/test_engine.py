@@ -168,7 +168,10 @@ def test_the_seed_decides_the_schedule(name: str) -> None:
             "job 3 is to be a guest of job 1, which has one already",
         ),
         ([Start(0), PlaceGuest(1, 0, 50), PlaceGuest(2, 1, 50)], "job 3 is to be a guest of job 2, which is a guest"),
-        ([Start(2), PlaceGuest(0, 2, 50)], r"job 1 is to be a guest of job 3: it asks for \[8\] units of its \[2\]"),
+        (
+            [Start(2), PlaceGuest(0, 2, 50)],
+            r"job 1 is to be a guest of job 3: the guest asks for \[8\] units, its host holds \[2\]",
+        ),
         ([], "script leaves jobs waiting for ever: 3 jobs wait"),
     ],
 )
