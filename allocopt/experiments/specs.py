@@ -154,8 +154,8 @@ class SimulationSpec(SettingFields, Specification):
     )
     allocator: Text | None = _field("Choose nodes by this solver; by default the first idle.", _NODES, names="solvers")
     strategy: _Strategy | None = _field("Use this strategy of the allocator; by default free.", _NODES)
-    time_limit: Seconds | None = _field("Limit the allocator to these seconds for jobs that start together.", _NODES)
-    iterations: Positive | None = _field("Limit the allocator to this many steps for jobs that start together.", _NODES)
+    time_limit: Seconds | None = _field("Limit the allocator's seconds for jobs that start together.", _NODES)
+    iterations: Positive | None = _field("Limit the allocator's steps for jobs that start together.", _NODES)
     seed: Node = _field("Set the seed of all random choices.", default=0)
     placement: Text | None = _field(
         "Start jobs on the nodes and at the times of this .csv: job_id, node, start_s; compare with its duration_s.",
@@ -163,7 +163,7 @@ class SimulationSpec(SettingFields, Specification):
         is_file=True,
     )
     trim: float = _field("Exclude this share of jobs at either end from measures.", default=0.0, ge=0.0, le=0.49)
-    starvation: float = _field("Count jobs as starved that wait more seconds than this.", default=86_400.0, ge=0.0)
+    starvation: float = _field("Count a job as starved if it waits more seconds than this.", default=86_400.0, ge=0.0)
 
     def check(self) -> None:
         """Raise `FieldError` if fields cannot be combined with the machine, or two of them state its size."""

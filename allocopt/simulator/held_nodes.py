@@ -57,7 +57,7 @@ class BreadthFirst(Allocator):
             units = np.zeros_like(left)
             for resource, wanted in enumerate(asked.tolist()):
                 available = left[:, resource]
-                # The largest level at which min(level, available) from every node gives at most the wanted units.
+                # The largest level at which min(level, available) of all nodes is at most the wanted units in total.
                 taken = np.minimum(available, np.arange(available.max(initial=0) + 1)[:, np.newaxis]).sum(axis=1)
                 level = np.searchsorted(taken, wanted, "right") - 1
                 units[:, resource] = np.minimum(available, level)

@@ -227,7 +227,7 @@ ShareOfOne = Annotated[float, Field(ge=0, le=1)]
 class _StageModel(FileModel):
     share: Annotated[ShareOfOne, Field(description="Share of the run time without other jobs; shares sum to 1.")]
     cpu: Annotated[ShareOfOne, Field(description="Share of its cores that a parallel stage keeps busy if alone.")] = 1.0
-    memory: Annotated[ShareOfOne, Field(description="Share of the memory beside the job's cores.")] = 0.0
+    memory: Annotated[ShareOfOne, Field(description="Share of the memory that belongs to the job's cores.")] = 0.0
     io: Annotated[ShareOfOne, Field(description="Share of the time in which it does I/O, without other jobs.")] = 0.0
     kind: Annotated[Literal["sequential", "parallel"], Field(description="Use of one core or of all cores.")] = (
         "parallel"

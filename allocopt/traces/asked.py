@@ -12,7 +12,7 @@ OF_JOB, OF_NODE, OF_TASK, OF_CORE = "job", "node", "task", "core"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Amounts that a job asked for, 0 where unknown.
+    """Amounts that a job asked for, 0 if unknown.
 
     Parameters
     ----------

@@ -319,7 +319,7 @@ class Columns:
         return bool(self.names or self.units or self.delimiter or self.header or self.tres)
 
     def size(self, found: Mapping[str, object]) -> str:
-        """Return the role of a job's size: nodes if they are known and processors are not named, else processors."""
+        """Return the role of a job's size: nodes if known and processors are not named, otherwise processors."""
         # Allocators assign nodes, so nodes come first.
         return "nodes" if "nodes" in found and "processors" not in self.names else "processors"
 

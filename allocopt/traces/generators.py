@@ -50,7 +50,7 @@ def check_range(what: str, given: Range, least: int) -> None:
     """Raise `UsageError` if a range is empty or begins below ``least``."""
     low, high = given
     if not least <= low <= high:
-        raise UsageError(f"the range of {what} is {low}..{high}, must rise and begin at {least} or more")
+        raise UsageError(f"the range of {what} is {low}..{high}, must not be empty and must begin at {least} or more")
 
 
 # Parts of a day, half an hour each.

@@ -97,7 +97,7 @@ class JobRecord:
     user, account, node_list
         Name or number of the user; name of the account; hostlist of the nodes. Empty if unknown.
     request
-        What the job asked of a cluster's nodes.
+        The job's request for nodes of a cluster, None if unknown.
     after
         Id or number of the job that must end before this one can be submitted; empty for none.
     asks_for
@@ -171,7 +171,7 @@ def workload_of(
     skipped
         Records that were already left out, by reason.
     machine
-        Size of the trace's own machine, None where unknown.
+        Size of the trace's own machine, None if unknown.
     columns
         Names of the columns ``job`` and ``submit`` for messages; a name with a leading dot is a key.
     ignored

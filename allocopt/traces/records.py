@@ -117,7 +117,7 @@ def runnable_jobs(
         By reason, the rows in which a missing value was filled in.
     machine
         Processors of the trace's own machine, None if unknown.
-    **given
+    given
         Columns of a `Workload`, None if unknown. A preceding job may be missing from the rows.
     """
     columns = {name: values for name, values in given.items() if values is not None}

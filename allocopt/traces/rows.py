@@ -23,7 +23,7 @@ from allocopt.traces.records import Damage
 from allocopt.traces.tres_numbers import named_resources
 from allocopt.traces.workload import Workload
 
-# Roles that make up a request, besides nodes and processors.
+# Roles that make up a request, in addition to nodes and processors.
 _REQUESTED = (
     *(
         "gpus",
@@ -164,7 +164,7 @@ class Rows:
         submit = self.value(row, "submit", instant_s)
         state = self.text(row, "state")
         state = self.dialect.states.get(state, state)
-        # A database writes 0 for a time that has not come.
+        # A database writes 0 for a time in the future.
         start, end = (
             math.nan if instant == 0 < submit else instant
             for instant in (self.value(row, role, instant_s, math.nan) for role in ("start", "end"))

@@ -25,7 +25,7 @@ from allocopt.traces.workload import Workload
 
 _NOT_HISTORY = (
     "holds {} jobs of squeue --json or scontrol show job --json, none of which has ended; "
-    "give what sacct --json or sacct -P prints of jobs that have run"
+    "give what sacct --json or sacct -P prints about jobs that have run"
 )
 
 
@@ -86,7 +86,7 @@ class _Job:
         return next((value for path in paths if (value := self.number(path)) > 0), 0.0)
 
     def instant(self, path: str) -> float:
-        """Return seconds since 1970, NaN for 0, which means a time that has not come."""
+        """Return seconds since 1970, NaN for 0, which means a time in the future."""
         return self.number(path) or math.nan
 
     def text(self, *paths: str) -> str:

@@ -500,7 +500,7 @@ class SharedNodes:
         )
         of_task = f" of {per_task}" if per_task else ""
         of_node = f" with {per_node} each" if per_node else ""
-        alone = ", alone" if request.is_exclusive else ""
+        alone = " (exclusive)" if request.is_exclusive else ""
         return f"{_counted(request.tasks, 'task')}{of_task} on {on_nodes}{of_node}{alone}"
 
     def there_for(self, job: int) -> str:

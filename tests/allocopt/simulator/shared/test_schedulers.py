@@ -142,7 +142,11 @@ def three_jobs() -> Workload:
 @pytest.mark.parametrize(
     ("job", "policy", "reasons"),
     [
-        (2, "fcfs+easy", ["first in the queue, asks for 3 tasks of 1 core on 3 nodes, alone with room for 1 of them "]),
+        (
+            2,
+            "fcfs+easy",
+            ["first in the queue, asks for 3 tasks of 1 core on 3 nodes (exclusive) with room for 1 of them "],
+        ),
         (3, "fcfs", ["number 2 in the queue, no job overtakes its head, job 2, which asks for 3 tasks of 1 core on "]),
         (3, "fcfs+easy", ["number 2 in the queue, would fit, but run until 302 s, beyond 100 s, when the head, job 2"]),
     ],
