@@ -1,1 +1,1 @@
-"""Grids of solves or simulations: what a file describes, who runs the cells, and where finished ones are kept."""
+"""Grids of solves or simulations: their specifications, the workers that run the cells, and the store of results."""

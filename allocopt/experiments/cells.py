@@ -1,4 +1,4 @@
-"""Cells of a grid: what each is told apart by, and how it is run, in this process or in another one."""
+"""Cells of a grid: what identifies each cell, and how it is run in this process or in another one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -16,45 +16,45 @@ FAILED = "failed"
 """Status of a cell that could not be run."""
 
 NAMES = ("instance", "trace", "strategy", "solver", "policy", "scheduler", "backfill", "allocator", "artifact", "piece")
-"""Columns by which messages name a cell, beside its seed."""
+"""Columns by which messages name a cell, in addition to its seed."""
 
 Row = dict[str, Any]
-"""A row by column; all values are those of JSON."""
+"""A row by column; all values are JSON values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task(ABC):
-    """Work to be done with an input; its fields are what is asked for. Both are sent to other processes."""
+    """Work to do with an input; its fields are the settings. Task and input are sent to other processes."""
 
     @property
     @abstractmethod
     def columns(self) -> Sequence[str]:
-        """Columns of its row."""
+        """Columns of the row."""
 
     @property
     def deadline_s(self) -> float | None:
-        """Seconds after which its worker is ended; None for no end."""
+        """Seconds after which the worker of the cell is ended; None for no limit."""
         return None
 
     def asked(self) -> Row:
-        """Return what is asked for, by column."""
+        """Return the settings by column."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @abstractmethod
     def run(self, given: Any) -> Row:
-        """Return what was measured, by column."""
+        """Return the measured values by column."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One row of a grid, to be measured: a task, and the digest of the content of its input."""
+    """One row of a grid to measure: a task, and the digest of the content of its input."""
 
     task: Task
     source: str
 
     @cached_property
     def identity(self) -> Row:
-        """All that its row depends on: the content of the input and all settings."""
+        """Everything that the row depends on: the content of the input and all settings."""
         return {**self.task.asked(), "content": self.source}
 
     @cached_property
@@ -69,17 +69,17 @@ class Cell:
 
     @staticmethod
     def label_of(identity: Mapping[str, Any]) -> str:
-        """Return the name for messages of the cell of an identity."""
+        """Return the name in messages of the cell with an identity."""
         parts = [str(identity[name]) for name in NAMES if identity.get(name)]
         return " ".join([*parts, f"seed {identity['seed']}"] if "seed" in identity else parts)
 
     def row(self, measured: Mapping[str, Any]) -> Row:
-        """Join what was asked for and what was measured, in the order of the columns."""
+        """Return settings and measured values in the order of the columns."""
         known = {**self.task.asked(), **measured}
         return {column: known.get(column) for column in self.task.columns}
 
     def is_row(self, row: Mapping[str, Any]) -> bool:
-        """Whether this version could have written a row for the cell."""
+        """Whether a row is complete for the cell, with the columns of this version of the package."""
         asked = self.task.asked()
         is_whole = row.keys() == set(self.task.columns) and row.get("status", "") is not None
         return is_whole and all(row[name] == value for name, value in asked.items() if name in row)
@@ -91,17 +91,17 @@ class Grid:
 
     cells: tuple[Cell, ...]
     inputs: Mapping[str, Any]  # By the digests of their contents
-    attempts: int = 3  # How often a cell is tried whose worker dies
-    files: tuple[Path, ...] = ()  # All that was read, each once
+    attempts: int = 3  # How often a cell is tried if its worker dies
+    files: tuple[Path, ...] = ()  # All files that were read, each once
 
     def finished(self, rows: Mapping[str, Mapping[str, Any]]) -> set[str]:
-        """Return the keys of the cells that have a row, one that this version could have written."""
+        """Return the keys of the cells that have a complete row; see `Cell.is_row`."""
         return {cell.key for cell in self.cells if cell.key in rows and cell.is_row(rows[cell.key])}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a cell: what it measured, or why it measured nothing."""
+    """The answer of a cell: its measured values, or the fault that prevented them."""
 
     measured: Row | None
     fault: str = ""
@@ -109,7 +109,7 @@ class Answer:
 
 
 def run_task(task: Task, given: Any) -> Answer:
-    """Run a cell, wherever that is: processes of this machine and of a Ray cluster call this function."""
+    """Run a cell; processes of this machine and of a Ray cluster call this function."""
     try:
         return Answer(task.run(given))
     except AllocoptError as error:

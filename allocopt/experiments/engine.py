@@ -1,4 +1,4 @@
-"""The engine of all grids: runs the cells that have no row yet, and keeps each row as soon as it is there."""
+"""The engine of all grids: runs the cells that have no row yet, and stores each row as soon as it is measured."""
 
 import io
 import os
@@ -13,12 +13,12 @@ from allocopt.experiments.cells import FAILED, Answer, Cell, Grid, Row
 from allocopt.experiments.store import Status, Store
 from allocopt.interruption import interruption_held
 
-_EVERY_S = 10.0  # Between two lines where they are kept, at least
-_WIDTH = 79  # Columns of the line on a terminal, at most
+_EVERY_S = 10.0  # Least time between two lines if the output is not a terminal
+_WIDTH = 79  # Greatest width of the line on a terminal
 
 
 class _Progress:
-    """Tells how far a run is: in a line that is rewritten on a terminal, in one now and then elsewhere."""
+    """Reports the progress of a run: in one line that is rewritten on a terminal, in occasional lines otherwise."""
 
     def __init__(self, total: int, done: int, out: TextIO, noun: str) -> None:
         self._total = total
@@ -40,7 +40,7 @@ class _Progress:
         print(f"allocopt: {text}", file=self._out, flush=True)
 
     def tell(self) -> None:
-        """Print how far the run is, unless that was printed a moment ago."""
+        """Print the progress; in a file, only if `_EVERY_S` seconds have passed since the last line."""
         now = time.monotonic()
         if self._is_terminal:
             width = self._width()
@@ -50,12 +50,12 @@ class _Progress:
             self._told = now
 
     def close(self) -> None:
-        """Print the last count, unless the run was too short for anything to be printed."""
+        """Print the last count; in a file, only if progress has been printed before."""
         if self._is_terminal or self._told > self._begun:
             self.remark(self._line())
 
     def clear(self) -> None:
-        """Clear the line of the terminal for one that stays."""
+        """Clear the progress line of a terminal before another line is printed."""
         if self._is_terminal:
             print("\r" + " " * self._width() + "\r", end="", file=self._out, flush=True)
 
@@ -64,24 +64,24 @@ class _Progress:
         return Status(self._total, self._done, self._failed, 0, self._before, gone_s).line(self._noun)
 
     def _width(self) -> int:
-        # The terminal may have become another since.
+        # The size of the terminal may have changed.
         try:
             columns = os.get_terminal_size(self._out.fileno()).columns
         except (OSError, ValueError):
             return _WIDTH
-        # Terminals that do not know say 0.
+        # Terminals that do not know their width report 0.
         return max(1, min(_WIDTH, columns - 1)) if columns else _WIDTH
 
 
-_TICK_S = 0.5  # Between two looks at deadlines, at most
+_TICK_S = 0.5  # Longest time between two checks of deadlines
 _SOON_S = 0.01  # The same while rows wait to be written
 
 
 class Executor(Protocol):
-    """Runs cells of a grid, which are named by their places in it."""
+    """Runs cells of a grid; a cell is identified by its position in the grid."""
 
     blocks: ClassVar[bool]
-    """Whether `news` may take as long as a cell, whatever its time limit."""
+    """Whether `news` may take as long as a cell, regardless of its timeout."""
 
     def has_room(self) -> bool:
         """Whether another cell can begin."""
@@ -90,14 +90,14 @@ class Executor(Protocol):
         """Begin a cell."""
 
     def news(self, timeout_s: float) -> Sequence[tuple[int, Answer]]:
-        """Wait for answers of cells that have begun; none if none comes in time."""
+        """Wait for answers of cells that have begun; return none if none arrives within ``timeout_s`` seconds."""
 
     def stop(self, number: int) -> None:
-        """End a cell that has begun; it gives no answer."""
+        """End a cell that has begun, without an answer."""
 
 
 class Here(Executor):
-    """Runs one cell after the other in this process, with a context ``around`` it; its error ends the run."""
+    """Runs one cell after the other in this process, each in a context ``around``; the error of a cell ends the run."""
 
     blocks: ClassVar[bool] = True
 
@@ -119,7 +119,7 @@ class Here(Executor):
             return [(number, Answer(cell.task.run(self._grid.inputs[cell.source])))]
 
     def stop(self, number: int) -> None:
-        """Do nothing, for between two steps no cell runs."""
+        """Do nothing, as no cell runs between two steps."""
 
 
 def run(
@@ -131,11 +131,11 @@ def run(
     out: TextIO | None = None,
     noun: str = "cells",
 ) -> list[Row]:
-    """Run the cells that have no row in a store, with progress in a stream, and return the rows of all.
+    """Run the cells that have no row in a store, report progress to a stream, and return the rows of all cells.
 
-    A cell whose worker dies is run again, and fails after as many attempts as the grid allows. A cell that takes longer
-    than its deadline fails. Cells that failed in an earlier run are tried again. ``on_row`` is called with every row
-    but those of failed cells, in the order of the grid, once all before it are there.
+    A cell whose worker dies is run again; it fails after as many attempts as the grid allows. A cell that takes longer
+    than its deadline fails. Cells that failed in an earlier run are tried again. ``on_row`` is called with the rows of
+    cells that did not fail, in the order of the grid, as soon as all rows before them are there.
     """
     total, done = len(grid.cells), len(grid.finished(store.rows()))
     progress = _Progress(total, done, out or io.StringIO(), noun)
@@ -144,13 +144,13 @@ def run(
     try:
         state = _Run(grid, store, progress, on_row)
         if done < total:
-            # Where all is finished, neither processes nor a cluster are asked for.
+            # If all cells are finished, start no processes and connect to no cluster.
             with executor() as runs:
                 state.go_through(runs)
             progress.close()
     except KeyboardInterrupt:
         progress.clear()
-        # Without an output the store is in memory, and gone with the process.
+        # Without an output the store is in memory and ends with the process.
         is_kept = store.path != Path(":memory:")
         kept = f", kept in {store.path}; the same command goes on from there" if is_kept else ""
         raise KeyboardInterrupt(f"{len(grid.finished(store.rows()))} of {total} {noun} done{kept}") from None
@@ -163,7 +163,7 @@ class _Run:
     ) -> None:
         self._cells, self._attempts = grid.cells, grid.attempts
         self._store, self._progress, self._on_row = store, progress, on_row
-        # Rows of failed cells do not count, so these are tried again.
+        # Failed cells have no valid row, so they are tried again.
         kept = store.rows()
         finished = grid.finished(kept)
         self.rows = {n: kept[cell.key] for n, cell in enumerate(grid.cells) if cell.key in finished}
@@ -177,7 +177,8 @@ class _Run:
         self._tell()
 
     def go_through(self, executor: Executor) -> None:
-        # Ctrl-C waits for the end of a step, so that nothing is started and not known; in this process it cuts a cell.
+        # Ctrl-C takes effect at the end of a step, so that every started worker is known. A cell in this process is
+        # interrupted at once.
         held: AbstractContextManager[Callable[[], bool]] = nullcontext(bool) if executor.blocks else interruption_held()
         with held as is_interrupted:
             while self._waiting or self._begun:
@@ -188,8 +189,8 @@ class _Run:
                     self._tries[number] += 1
                     self._begun[number] = time.monotonic()
                     executor.submit(number)
-                # Workers get their next cells first, so that rows reach the disk while these run. In this process rows
-                # are written before the next cell, which may take hours.
+                # Workers get their next cells first, so that rows are written while these run. If cells run in this
+                # process, rows are written before the next cell, which may take hours.
                 is_written = self._store.commit(len(self._begun), at_once=executor.blocks)
                 for number, answer in executor.news(_TICK_S if is_written else _SOON_S):
                     del self._begun[number]
@@ -229,6 +230,6 @@ class _Run:
         while self._n_told in self.rows:
             number, self._n_told = self._n_told, self._n_told + 1
             if self._on_row is not None and number not in self._failed:
-                # What is printed of a row goes where the line of progress stood.
+                # Clear the progress line, because the row may be printed in its place.
                 self._progress.clear()
                 self._on_row(self._cells[number], self.rows[number])

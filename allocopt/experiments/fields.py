@@ -1,4 +1,4 @@
-"""Fields of specifications: what is declared of each beside its type and range, values as text, and named faults."""
+"""Fields of specifications: further declarations of each, values given as text, and errors that name the field."""
 
 import json
 import os
@@ -22,7 +22,7 @@ MachineKind = Literal["processors", "nodes", "multicore"]
 
 
 class FieldError(UsageError):
-    """A field of a specification that is wrong: its name, and what is wrong and would be right."""
+    """A field of a specification is wrong; the error has its name, what is wrong, and what would be right."""
 
     def __init__(self, field: str, fault: str) -> None:
         super().__init__(f"{field}: {fault}")
@@ -31,17 +31,17 @@ class FieldError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Declaration of a field beside its type, range and description."""
+    """Declaration of a field in addition to its type, range and description."""
 
-    machines: Sequence[MachineKind] = ("processors", "nodes", "multicore")  # That take it
+    machines: Sequence[MachineKind] = ("processors", "nodes", "multicore")  # Kinds of machines that support it
     is_file: bool = False  # Whether it names files, relative to the file that holds the specification
-    names: str = ""  # Registry that knows its values, for shell completion
+    names: str = ""  # Registry of its values, for shell completion
 
 
 class Specification(FileModel):
-    """Fields of a run; a wrong value raises `FieldError` as it is made."""
+    """Fields of a run; the constructor raises `FieldError` for a wrong value."""
 
-    # The constructor's types stay those of the fields.
+    # Hidden from type checkers, so that they see a constructor with the fields.
     if not TYPE_CHECKING:
 
         def __init__(self, **values: Any) -> None:
@@ -52,16 +52,16 @@ class Specification(FileModel):
             self.check()
 
     def check(self) -> None:
-        """Raise `FieldError` where fields do not go together."""
+        """Raise `FieldError` if fields cannot be combined."""
 
     @classmethod
     def about(cls, name: str) -> About:
-        """Return what is declared of a field."""
+        """Return the declaration of a field."""
         return next((part for part in cls.model_fields[name].metadata if isinstance(part, About)), About())
 
     @classmethod
     def assembled(cls, file: Path | None, values: Mapping[str, Any], texts: Sequence[str] = ()) -> Self:
-        """Make a specification of a TOML file, of values before it, and of texts ``FIELD=VALUE`` before both."""
+        """Make a specification from a file, values that override it, and ``FIELD=VALUE`` texts, which override both."""
         held = {} if file is None else read_toml(file)
         kept = {} if file is None else cls.seen_from_here(held, file.parent)
         merged: dict[str, Any] = {**kept, **values}
@@ -90,17 +90,17 @@ class Specification(FileModel):
 
     @classmethod
     def seen_from_here(cls, values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Return values of fields with the paths in them, which are relative to a folder, as seen from here."""
+        """Return values of fields in which paths relative to ``folder`` are made relative to the current folder."""
         return cls._with_files(values, lambda name: str(folder / name))
 
     def seen_from(self, folder: Path) -> dict[str, Any]:
-        """Return the fields that are not the default, as JSON, with paths as seen from a folder."""
+        """Return the fields without default values, as JSON, with paths relative to ``folder``."""
         fields = self.model_dump(mode="json", exclude_defaults=True)
         return self._with_files(fields, lambda name: self.path_seen_from(name, folder))
 
     @staticmethod
     def path_seen_from(name: str, folder: Path) -> str:
-        """Return a path, relative to where we are, as seen from a folder; a name of something else as it is."""
+        """Return a path of the current folder relative to ``folder``; return the name of something else unchanged."""
         is_path = _is_path(name) or _file_of(name) is not None
         return os.path.relpath(name, folder) if is_path and not os.path.isabs(name) else name
 
@@ -118,7 +118,7 @@ class Specification(FileModel):
         return {name: value_with(value) if name in files else value for name, value in values.items()}
 
     def files(self) -> Iterator[tuple[str, str, Path]]:
-        """Yield the files that are read and there: the place in the specification, their name in it, their path."""
+        """Yield the existing files that are read: their place in the specification, their name in it, their path."""
         from allocopt.traces.fetch import cached_trace
 
         for name in type(self).model_fields:
@@ -130,16 +130,16 @@ class Specification(FileModel):
 
     @classmethod
     def value_of(cls, name: str, text: str) -> Any:
-        """Read the value of a field: lists have commas between their parts, other values are JSON or text."""
+        """Read the value of a field from text: commas separate parts of lists, other values are JSON or text."""
         return _value(cls.model_fields[name].annotation, text)
 
     @staticmethod
     def plain_value(text: str) -> Any:
-        """Read a value that is JSON (a number, true, false), or else text."""
+        """Read a value that is JSON (a number, true, false); return the text if it is not."""
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
-            # No JSON, or a number of too many digits, or lists too deep in one another.
+            # Not JSON, or a number with too many digits, or lists nested too deeply.
             return text
 
 
@@ -161,10 +161,10 @@ def _value(kind: Any, text: str) -> Any:
 
 
 def _file_of(name: str) -> Path | None:
-    # None for what is no file, such as a trace that was fetched.
+    # None if there is no such file, for example for a fetched trace.
     return next((path for path in (Path(name), Path(name.partition("#")[0])) if path.exists()), None)
 
 
 def _is_path(name: str) -> bool:
-    """Whether a text names a file: not shipped instances, a list of columns, or a trace that was fetched."""
+    """Whether a text is a path, and not shipped instances, a list of columns, or a fetched trace."""
     return not (name.startswith("@") or "=" in name or (Path(name).suffix == "" and Path(name).name == name))

@@ -1,4 +1,4 @@
-"""What cells do, digests that tell their inputs apart, and grids of ``bench``, ``what-if`` and ``reproduce``."""
+"""Tasks of cells, digests that identify their inputs, and the grids of ``bench``, ``what-if`` and ``reproduce``."""
 
 import base64
 import io
@@ -43,12 +43,12 @@ from allocopt.solving.solution_files import NO_STRATEGY, BestKnown
 from allocopt.solving.solve import check_available, solve
 from allocopt.traces.workload import COLUMNS, Workload
 
-_PATIENCE_S = 300.0  # That a cell may take beside its solve
+_PATIENCE_S = 300.0  # Time that a cell may take in addition to its solve
 
 
 @dataclass(frozen=True, slots=True)
 class SolveTask(Task):
-    """A solver on an instance, with one seed; options are JSON, ``strategy`` is None where the kind has none."""
+    """A solver on an instance, with one seed; options are JSON, ``strategy`` is None if the kind has no strategies."""
 
     columns: ClassVar[Sequence[str]] = (
         *(field.name for field in fields(SolveRow)),
@@ -67,13 +67,13 @@ class SolveTask(Task):
 
     @property
     def deadline_s(self) -> float | None:
-        """Three times the time limit, and what loading and compiling may take; None without a limit."""
+        """Three times the time limit, plus time for loading and compiling; None without a time limit."""
         return None if self.time_limit_s is None else 3.0 * self.time_limit_s + _PATIENCE_S
 
     def run(self, given: Problem) -> Row:
         result = self._result(given)
         row = asdict(SolveRow.of(given, result))
-        # The row's own names stay those that were asked for: a portfolio answers under its part's.
+        # Keep the requested names: the result of a portfolio has the name of the part that solved it.
         return {**row, **self.asked(), "solver_version": result.version}
 
     def _result(self, given: Problem) -> Result:
@@ -91,9 +91,9 @@ class SolveTask(Task):
 
 @dataclass(frozen=True, slots=True)
 class _BenchTask(SolveTask):
-    """A solve of a comparison, whose row names the part of a portfolio that answered, and has the trajectory."""
+    """A solve of a comparison; its row names the part of a portfolio that answered, and has the trajectory."""
 
-    # A comparison lists the part of a portfolio that answered, as `solve` does; a sweep's rows go by what was asked.
+    # As in `solve`, the row names the part of a portfolio that answered. Rows of a sweep have the requested names.
     columns: ClassVar[Sequence[str]] = (*(field.name for field in fields(SolveRow)), "solver_version", "points")
 
     def run(self, given: Problem) -> Row:
@@ -104,7 +104,7 @@ class _BenchTask(SolveTask):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SimulateTask(Task):
-    """A policy on a trace, with one seed; the limits are those of an allocator."""
+    """A policy on a trace, with one seed; the limits apply to the allocator."""
 
     trace: str
     spec: SimulationSpec
@@ -129,12 +129,12 @@ class SimulateTask(Task):
     def run(self, given: SimulationInputs) -> Row:
         simulation = PreparedSimulation.of(self.spec, given)
         schedule, runtime_s = simulation.timed()
-        # A multicore machine has other names for some policies.
+        # On a multicore machine some policies report another name: keep the requested one.
         return {**simulation.row(schedule, measure(schedule), runtime_s), **self.asked(), "status": "done"}
 
 
 def options_text(options: dict[str, Any]) -> str:
-    """Return options as JSON, the same for the same options."""
+    """Return options as JSON text; equal options give equal texts."""
     try:
         return compact_json(dict(sorted((name.replace("-", "_"), value) for name, value in options.items())))
     except (TypeError, ValueError):
@@ -142,13 +142,13 @@ def options_text(options: dict[str, Any]) -> str:
 
 
 def content_digest(given: Problem | Workload) -> str:
-    """Return a digest of an instance or of jobs, from whatever files these were read."""
+    """Return a digest of the content of an instance or of jobs; the files do not matter."""
     if not isinstance(given, Workload):
         return digest(object_from_problem(given))
     jobs = sha256()
     for column in COLUMNS:
         values = getattr(given, column)
-        # What no trace of earlier versions had counts where it is known: results that are kept stay those of a trace.
+        # Columns that earlier versions did not have count only if they hold values, so that stored results stay valid.
         if values.dtype == np.object_:
             jobs.update(repr([column, *values]).encode() if any(values) else b"")
         elif column != "recorded_start" or not np.isnan(values).all():
@@ -157,10 +157,10 @@ def content_digest(given: Problem | Workload) -> str:
 
 
 def machine_digest(machine: Topology | Cluster) -> str:
-    """Return a digest of how the nodes are connected, and of what they have, from whatever files that was read."""
+    """Return a digest of the topology and the resources of the nodes; the files do not matter."""
     if isinstance(machine, Cluster):
         named = machine.topology
-        # Sets have no order that stays.
+        # The order of a set is not fixed.
         nodes = [repr(replace(node, features=frozenset())) + str(sorted(node.features)) for node in machine.nodes]
         how = [named.is_joined, named.block_sizes, machine.is_exclusive]
         return digest([machine_digest(named.tree), nodes, list(map(asdict, machine.partitions)), *how])
@@ -170,9 +170,9 @@ def machine_digest(machine: Topology | Cluster) -> str:
 
 @cache
 def _warm_solver(name: str, options: str, kind: str, strategy: str | None) -> Solver:
-    # It solves something small first, so that no time includes loading a kernel or starting a process.
+    # Solve something small first, so that measured times include neither loading kernels nor starting processes.
     solver = get_solver(name, json.loads(options), kind)
-    # A solver that does not take the shipped instance starts cold.
+    # A solver that does not take the shipped instance is not warmed up.
     with suppress(AllocoptError):
         for problem in shipped_problems(kind)[:1]:
             solve(problem, strategy=strategy, solver=solver, time_limit=5.0, iterations=1)
@@ -200,13 +200,13 @@ def _contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence
             raise UsageError(f"solver {name!r} does not take {', '.join(kinds)}; it takes {able} problems")
         for kind in [kind for kind in kinds if kind in taken_kinds] or kinds:
             solver = get_solver(name, None, kind)
-            # What cannot run here is told before any other solver has run.
+            # Report a solver that cannot run here before any other solver runs.
             check_available(solver)
             if not only or solver.capabilities.strategies:
                 solvers.append((solver, only))
     for strategy in [*strategies, *(only for *_, only in parts if only)]:
         if strategy not in known:
-            raise UsageError(f"there is no strategy {strategy!r}; there are scas, dcas and free")
+            raise UsageError(f"there is no strategy {strategy!r}; strategies are scas, dcas and free")
     for solver, only in solvers:
         asked = [only] if only else strategies if get_kind(solver.kind).strategies else []
         taken: list[str | None] = [strategy for strategy in asked if strategy in solver.capabilities.strategies]
@@ -220,7 +220,7 @@ def _contenders(names: Sequence[str], strategies: Sequence[str], kinds: Sequence
 
 class _Bench(NamedTuple):
     grid: Grid
-    refusals: dict[str, list[str]]  # By solver, why it leaves out which instances
+    refusals: dict[str, list[str]]  # By solver, the instances that it leaves out, with reasons
     kernels: set[Callable[..., Any]]  # All entries that the solves may call
 
 
@@ -231,7 +231,7 @@ def bench_grid(
     seeds: Sequence[int],
     budget: Budget,
 ) -> _Bench:
-    """Return the grid of instances, solvers (``NAME:STRATEGY`` under that one alone), strategies and seeds."""
+    """Return the grid of instances, solvers (``NAME:STRATEGY`` for only one strategy), strategies and seeds."""
     pairs = _contenders(solvers, strategies, sorted({problem.kind for problem in problems}))
     cells: list[Cell] = []
     refusals: dict[str, list[str]] = {}
@@ -242,12 +242,12 @@ def bench_grid(
             solver = pair.solver
             if solver.kind == problem.kind:
                 asked = kind_of(problem).posed(problem, pair.strategy)
-                refusal = solver.refusal(asked) if solver.takes(asked) else "not its rules"
-            # Another solver of that name is for the kind.
+                refusal = solver.refusal(asked) if solver.takes(asked) else "unsupported constraints"
+            # Another solver of that name is for this kind.
             elif any((other.solver.name, other.solver.kind) == (solver.name, problem.kind) for other in pairs):
                 continue
             else:
-                refusal = "not its kind"
+                refusal = "unsupported kind"
             if refusal is None:
                 kernels.update(solver.kernels(asked))
                 who = (problem.name, problem.kind, pair.strategy, solver.name, options_text({}))
@@ -259,7 +259,7 @@ def bench_grid(
 
 
 def bench_row(cell: Cell, row: Row, known: BestKnownValues) -> BenchRow:
-    """Return the row of a solve beside the best-known values of its instance."""
+    """Return the row of a solve, with the best-known values of its instance."""
     held = dict(row)
     version, points = held.pop("solver_version"), tuple(map(tuple, held.pop("points")))
     asked = cell.task.asked()
@@ -279,8 +279,8 @@ def compare(
 ) -> list[BenchRow]:
     """Solve every problem with every solver and seed, one after the other in this process, as ``allocopt bench`` does.
 
-    A solver leaves out the problems and strategies that it does not take; ``NAME:STRATEGY`` runs it under that strategy
-    alone. Without a budget each solve may take 10 s.
+    A solver leaves out the problems and strategies that it does not take; ``NAME:STRATEGY`` runs it only under that
+    strategy. Without a budget each solve may take 10 s.
     """
     grid, _, kernels = bench_grid(problems, solvers, strategies, seeds, budget or Budget(10.0))
     make_ready(kernels)
@@ -290,7 +290,7 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class _WhatIfTask(Task):
-    """A scheduler and an allocator on a site's trace, also by groups; the schedule is there where it is to be shown."""
+    """A scheduler and an allocator on a site's trace, also by groups of jobs; ``has_schedule`` keeps the schedule."""
 
     columns: ClassVar[Sequence[str]] = ("row", "groups", "schedule")
 
@@ -316,7 +316,7 @@ class _WhatIfTask(Task):
             }
             if isinstance(schedule, ClusterSchedule):
                 known |= {"tasks": np.concatenate(schedule.tasks), "amounts": schedule.amounts}
-            # Base64 makes text of compressed arrays: exact, and a tenth of the numbers in JSON.
+            # Compressed arrays as Base64 text are exact and take a tenth of the space of numbers in JSON.
             file = io.BytesIO()
             ends = np.cumsum([len(held) for held in nodes])
             np.savez_compressed(file, allow_pickle=False, **known, nodes=np.concatenate(nodes), ends=ends)
@@ -327,14 +327,14 @@ class _WhatIfTask(Task):
 def what_if_grid(
     asked: WhatIf, allocators: Sequence[str], schedulers: Sequence[str], *, with_schedules: bool = False
 ) -> Grid:
-    """Return the grid of schedulers and allocators on a trace, what the site did before them; all names are tried."""
-    # Before anything runs, for a simulation may take hours.
+    """Return the grid of schedulers and allocators on a trace, preceded by the site's own record; check all names."""
+    # Check before anything runs, because a simulation may take hours.
     asked.check(allocators, schedulers)
     limits = [asked.limits.seconds, asked.limits.iterations, asked.hop_slowdown, asked.seed]
     machine = machine_digest(asked.machine)
     rules = [asked.rules.event_order.name, asked.rules.kill_at_limit, asked.rules.dependencies]
     parts: list[Any] = [content_digest(asked.workload), machine, rules, limits]
-    # Results that are kept stay those of jobs as they are.
+    # Without variants the digest stays as it was, so that stored results stay valid.
     parts += [{"variants": asked.variants}] if asked.variants else []
     tasks = [_WhatIfTask(scheduler, name, with_schedules) for scheduler, name in product(schedulers, allocators)]
     if asked.record is not None:
@@ -349,7 +349,7 @@ def what_if_grid(
 
 
 def schedule_of(asked: WhatIf, row: Row) -> Schedule:
-    """Return the schedule that a row has, or that of the record."""
+    """Return the schedule of a row; if it has none, the schedule of the record."""
     if row["schedule"] is None:
         assert asked.record is not None
         return asked.record.schedule

@@ -1,4 +1,4 @@
-"""Sweep files: a grid as TOML, and all that it names; everything is tried before anything runs."""
+"""Sweep files: a grid in TOML, and the files that it names; everything is checked before anything runs."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -36,17 +36,17 @@ from allocopt.solving.protocol import Solver, get_solver
 from allocopt.solving.solve import check_takes
 from allocopt.traces.workload import Workload
 
-_DEFAULT_TIME_LIMIT_S = 10.0  # Of each solve where a file gives neither a time limit nor iterations
-# What a row of a simulation depends on beside jobs and machine.
+_DEFAULT_TIME_LIMIT_S = 10.0  # For each solve, if a file gives neither a time limit nor iterations
+# Settings on which a row of a simulation depends, in addition to jobs and machine.
 _RULES = ("event_order", "kill_at_limit", "dependencies", "exact_estimates", "execution", "sharing")
 
 _Texts = Annotated[list[Text], Field(min_length=1)]
 _Planned = Iterator[tuple[str, Any, Sequence[Task], Sequence[Path]]]
-"""Digests and contents of inputs, what is to be done with them, and their files."""
+"""Digest and content of each input, its tasks, and its files."""
 
 
 class _LimitsModel(FileModel):
-    """What a cell may spend; what is left out is that of the whole file."""
+    """Seeds and limits of cells; those of the whole file are the defaults for its tables."""
 
     seeds: Annotated[list[Node], Field(min_length=1)] | None = None
     time_limit: Seconds | None = None
@@ -55,27 +55,27 @@ class _LimitsModel(FileModel):
     def limits(self, whole: "_LimitsModel") -> tuple[list[int], float | None, int | None]:
         seeds = self.seeds or whole.seeds or [0]
         seconds, iterations = self.time_limit, self.iterations
-        # One limit of a table replaces both of the file, or a table could not do without a time limit.
+        # One limit of a table replaces both of the file. Otherwise a table could not remove a time limit.
         if seconds is None and iterations is None:
             seconds, iterations = whole.time_limit, whole.iterations
         return list(dict.fromkeys(seeds)), seconds, iterations
 
 
 class _InstancesModel(FileModel):
-    """Instance files, patterns of names, or shipped instances such as ``@tiny``."""
+    """Instance files, glob patterns, or shipped instances such as ``@tiny``."""
 
     files: _Texts
 
     def paths(self, folder: Path) -> Iterator[Path]:
-        """Yield the files, whose names are relative to a folder; raise `UsageError` for a pattern of none."""
+        """Yield the files, relative to ``folder``; raise `UsageError` if a pattern matches no file."""
         for name in self.files:
-            # Characters that make a name a pattern
+            # These characters make a name a pattern.
             if name.startswith("@") or not any(character in name for character in "*?["):
                 yield Path(name) if name.startswith("@") else folder / name
                 continue
             found = sorted(glob(name, root_dir=folder, recursive=True))
             if not found:
-                raise UsageError(f"no file is like {name!r}")
+                raise UsageError(f"no file matches {name!r}")
             yield from (folder / one for one in found)
 
 
@@ -87,7 +87,7 @@ class _SolverModel(_LimitsModel):
 
 
 class _TraceModel(SettingFields):
-    """A trace, its machine and the rules of its simulation; the name stands in the column ``trace``."""
+    """A trace, its machine and the rules of its simulation; the name is in the column ``trace``."""
 
     file: Text
     name: Text | None = None
@@ -112,9 +112,9 @@ class _SweepModel(_LimitsModel):
 
 
 def plan(path: Path) -> Grid:
-    """Read a sweep file; list its cells by instance or trace, solver or policy, strategy or backfilling, seed."""
+    """Read a sweep file; order its cells by instance or trace, solver or policy, strategy or backfilling, and seed."""
     held = read_toml(path)
-    # In TOML a single bracket makes a table of its own, which pydantic would refuse in words of lists.
+    # In TOML, single brackets make one table. Pydantic would report that as a value that is not a list.
     for name in ("instances", "solvers", "traces", "policies"):
         if isinstance(held.get(name), dict):
             raise bad_file(path, f"[{name}]", f"must be written [[{name}]]: there may be several")
@@ -124,9 +124,9 @@ def plan(path: Path) -> Grid:
         if getattr(described, one) and not getattr(described, other):
             raise bad_file(path, f"[[{other}]]", f"is missing: [[{one}]] are swept with [[{other}]]")
     if described.instances and described.traces:
-        raise bad_file(path, "[[traces]]", "cannot stand beside [[instances]]: their rows differ; make two files")
+        raise bad_file(path, "[[traces]]", "cannot be combined with [[instances]]: their rows differ; make two files")
     if len({table.platform is None for table in described.traces}) > 1:
-        raise bad_file(path, "[[traces]]", "with and without platform cannot stand together; make two files")
+        raise bad_file(path, "[[traces]]", "some have platform, others not, so their rows differ; make two files")
     if not described.instances and not described.traces:
         raise bad_file(path, "must hold [[instances]] and [[solvers]], or [[traces]] and [[policies]]")
     given_by: dict[str, Any] = {}
@@ -149,7 +149,7 @@ def _solves(path: Path, described: _SweepModel) -> _Planned:
             named = dict.fromkeys(files.paths(path.parent))
             for problem in read_instances([file for file in named if file not in read]):
                 if problem.name in problems:
-                    raise UsageError(f"{problem.name!r} is the name of an instance of another table too")
+                    raise UsageError(f"{problem.name!r} is also the name of an instance in another table")
                 problems[problem.name] = problem
             read.update(named)
     solvers: dict[tuple[int, str], Solver] = {}
@@ -191,16 +191,16 @@ def _simulations(path: Path, described: _SweepModel) -> _Planned:
         name = inputs.workload.name
         with _placed(path, f"traces[{number}].name"):
             if names.setdefault(name, source) != source:
-                raise UsageError(f"{name!r} is the name of another trace too: give it one of its own")
+                raise UsageError(f"{name!r} is also the name of another trace: give this one a different name")
         for place, table in enumerate(described.policies):
             with _placed(path, f"policies[{place}]"):
                 seeds, seconds, iterations = table.limits(described)
                 Budget(seconds, iterations)
                 asked = {name: getattr(table, name) for name in ("backfill_order", "allocator", "strategy", "options")}
-                # Limits are those of an allocator; a file may have them for policies with and without one.
+                # Limits apply to allocators. A file may give them although some of its policies have no allocator.
                 if table.allocator is not None:
                     asked |= {"time_limit": seconds, "iterations": iterations}
-                # This refuses dates and infinity, which TOML has and JSON has not.
+                # Refuse dates and infinity, which TOML has and JSON does not.
                 options_text(table.options)
                 tasks: list[SimulateTask] = []
                 backfills: Sequence[str | None] = table.backfill or [None]
@@ -212,17 +212,17 @@ def _simulations(path: Path, described: _SweepModel) -> _Planned:
                         "backfill": backfill,
                     }
                     specs = [SimulationSpec(**{**values, "seed": seed}) for seed in seeds]
-                    # Whatever the seed, what is made is the same.
+                    # A check with one seed is enough, as the seed does not matter here.
                     PreparedSimulation.of(specs[0], inputs)
                     tasks += [SimulateTask(inputs.workload.name, one, seconds, iterations) for one in specs]
             yield source, inputs, tasks, [file for *_, file in spec.files()]
 
 
 def _trace_digest(spec: SimulationSpec, inputs: SimulationInputs) -> str:
-    """Return a digest of jobs, machine and rules; raise `BadFileError` unless there are jobs, each of which fits."""
+    """Return a digest of jobs, machine and rules; raise `BadFileError` if there are no jobs, or one does not fit."""
     jobs, machine = inputs.workload, inputs.machine
     how: list[object] = [getattr(spec, name) for name in _RULES]
-    # Contents, not files: an input may be moved, compressed or written anew, and its rows still count.
+    # Digest contents, not files, so that rows stay valid if an input is moved, compressed or rewritten.
     if not isinstance(jobs, Workload) or isinstance(machine, Machine):
         columns = [np.asarray(getattr(jobs, field.name)).tolist() for field in fields(jobs)]
         return digest([repr(columns), repr(machine), *how])
@@ -242,7 +242,7 @@ def _trace_digest(spec: SimulationSpec, inputs: SimulationInputs) -> str:
 
 @contextmanager
 def _placed(path: Path, place: str) -> Iterator[None]:
-    """Name file and place in front of an error that what they say leads to."""
+    """Put file and place before the message of an error that their content causes."""
     try:
         yield
     except MissingPackageError as error:

@@ -1,4 +1,4 @@
-"""Result files: the rows of a run with its specification, its inputs' digests and where they come from."""
+"""Result files: the rows of a run, with its specification, the digests of its inputs, and its provenance."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -20,7 +20,7 @@ _KINDS: Mapping[str, type[Specification]] = {"simulation": SimulationSpec, "solv
 
 
 class _InputModel(FileModel):
-    """A file that was read."""
+    """A file that the run has read."""
 
     field: Annotated[Text, Field(description="Field that names it.")]
     file: Text
@@ -28,7 +28,7 @@ class _InputModel(FileModel):
 
 
 class ResultModel(FileModel):
-    """Rows with all that they depend on; `allocopt rerun` makes them again."""
+    """Rows with everything that they depend on; `allocopt rerun` computes them again."""
 
     format: Literal["allocopt-result"]
     version: Literal[1]
@@ -41,7 +41,7 @@ class ResultModel(FileModel):
 
     @staticmethod
     def write(path: Path, spec: Specification, rows: Sequence[Mapping[str, Any]], remarks: Sequence[str] = ()) -> None:
-        """Write rows with what was run; raise `BadFileError` if the file cannot be written."""
+        """Write rows with their specification; raise `BadFileError` if the file cannot be written."""
         kind = next(name for name, one in _KINDS.items() if isinstance(spec, one))
         held = {
             "format": _FORMAT,
@@ -60,7 +60,7 @@ class ResultModel(FileModel):
 
     @staticmethod
     def read(path: Path) -> "tuple[ResultModel, Specification, list[str]]":
-        """Return a result file, what was run with paths as seen from here, and inputs that are missing or changed."""
+        """Return a result file, its specification with paths from the current folder, and missing or changed inputs."""
         model = validated(ResultModel, check_header(parse_json(read_text(path), path), path, _FORMAT), path)
         kind = _KINDS[model.kind]
         try:

@@ -1,4 +1,4 @@
-"""From the specification of a simulation to the simulation itself: the one place where machine and policy are made."""
+"""Makes simulations from specifications: the only place where machine and policy are made."""
 
 import time
 from dataclasses import asdict, dataclass, replace
@@ -53,10 +53,10 @@ from allocopt.traces.workload import Workload
 
 
 class Site(NamedTuple):
-    """A trace as it is read, the jobs of it that a machine takes, the machine, and remarks on both.
+    """A trace as read, the jobs of it that fit on a machine, the machine, and remarks on both.
 
-    On nodes of which only the topology is known all jobs request whole nodes; ``asked`` are the same jobs with what the
-    trace says that they request.
+    If only the topology of nodes is known, all ``jobs`` request whole nodes; ``asked`` are the same jobs with the
+    requests of the trace.
     """
 
     trace: Workload
@@ -69,7 +69,7 @@ class Site(NamedTuple):
 
     @classmethod
     def of(cls, spec: SimulationSpec) -> "Site":
-        """Read the trace and the machine of a specification, which is not multicore."""
+        """Read the trace and the machine of a specification, which must not be multicore."""
         columns = None if spec.columns is None else Columns.parse(spec.columns)
         trace = read_workload(spec.trace, columns, strict=spec.strict, dependencies=spec.dependencies)
         trace = with_joined_components(trace, shares_nodes=spec.cluster is not None)
@@ -109,7 +109,7 @@ class Site(NamedTuple):
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        """Names of the nodes by their numbers, none where these have no names."""
+        """Names of the nodes by their numbers; empty if they have no names."""
         return () if self.tree is None else self.tree.nodes
 
     @property
@@ -119,27 +119,27 @@ class Site(NamedTuple):
 
     @property
     def described(self) -> Described:
-        """What files say of the jobs beside a schedule."""
+        """Information in the files on jobs and nodes that a schedule does not hold."""
         cluster = self.machine if isinstance(self.machine, Cluster) else None
         return Described(self.asked, cluster, self.node_names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SimulationInputs:
-    """What a specification reads, fit to be sent to a process: jobs and a machine, on cores jobs of tasks."""
+    """Content of the files of a specification, which can be sent to another process."""
 
     workload: Workload | TaskWorkload
     machine: Platform | Cluster | Machine
-    executables: Executables | None = None  # What jobs ask for that share cores
-    placed: PlacedJobs | None = None  # Where and when jobs were started elsewhere
-    source: str = ""  # File in which a job of tasks stands that can never start
-    remarks: tuple[str, ...] = ()  # What was counted, dropped and repaired
-    described: Described | None = None  # What files say of the jobs beside a schedule
-    downtimes: tuple[Downtime, ...] = ()  # When nodes of a cluster take no jobs
+    executables: Executables | None = None  # Profiles of jobs that share cores
+    placed: PlacedJobs | None = None  # Given starts and places of jobs
+    source: str = ""  # File to name if a job of tasks can never start
+    remarks: tuple[str, ...] = ()  # Counts of dropped and repaired jobs, and remarks on the machine
+    described: Described | None = None  # Further information on jobs and nodes
+    downtimes: tuple[Downtime, ...] = ()  # Times at which nodes of a cluster take no jobs
 
     @classmethod
     def of(cls, spec: SimulationSpec) -> "SimulationInputs":
-        """Read what a specification names."""
+        """Read the files of a specification."""
         if spec.platform is None:
             site, executables = Site.of(spec), None if spec.profiles is None else read_profiles(Path(spec.profiles))
             remarks = (*site.machine_remarks, *site.remarks)
@@ -160,18 +160,18 @@ class SimulationInputs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedSimulation:
-    """A simulation that is ready to run, once."""
+    """A simulation that is ready to run once."""
 
     inputs: SimulationInputs
-    policy: AnyScheduler | Action  # A scheduler, or the pair of selections of a multicore machine
+    policy: AnyScheduler | Action  # A scheduler, or on a multicore machine a pair of selections
     rules: Rules
     seed: int
-    allocator: Allocator | AllocationRule | BySolver | None = None  # Without one jobs get the first idle nodes
-    execution: ExecutionModel | Execution | None = None  # Without one they run at speed 1
+    allocator: Allocator | AllocationRule | BySolver | None = None  # None: jobs get the first idle nodes
+    execution: ExecutionModel | Execution | None = None  # None: jobs run at speed 1
 
     @classmethod
     def of(cls, spec: SimulationSpec, inputs: SimulationInputs | None = None) -> "PreparedSimulation":
-        """Make a simulation; files are read unless ``inputs`` has been read of a specification that names the same."""
+        """Make a simulation; ``inputs`` saves reading the files if they have been read for another specification."""
         if spec.machine_kind == "multicore":
             if spec.options:
                 raise FieldError("options", f"policy {spec.policy!r} has no options on a multicore machine")
@@ -209,13 +209,13 @@ class PreparedSimulation:
         return cls(inputs, scheduler, rules, spec.seed, allocator, shared)
 
     def explanation(self, job: str) -> Explanation:
-        """Return an observer that records why a job waits; raises `UsageError` if there is no such job."""
+        """Return an observer that records why a job waits; raise `UsageError` if there is no such job."""
         if not isinstance(self.inputs.workload, Workload) or isinstance(self.policy, Action):
-            raise UsageError("why a job waited is not recorded on a multicore machine")
+            raise UsageError("cannot explain why a job waits on a multicore machine")
         return Explanation(self.inputs.workload, job, self.policy)
 
     def timed(self, observer: Explanation | None = None) -> tuple[Schedule, float]:
-        """Simulate, and tell how many seconds that took; compiling what it calls is no part of them."""
+        """Run the simulation; return its schedule and the seconds that it took, without those for compiling."""
         machine, policy, execution = self.inputs.machine, self.policy, self.execution
         if not isinstance(machine, Machine) and not isinstance(policy, Action):
             assert not isinstance(execution, Execution)
@@ -225,7 +225,7 @@ class PreparedSimulation:
         return self.run(observer), time.perf_counter() - started
 
     def run(self, observer: Explanation | None = None) -> Schedule:
-        """Simulate."""
+        """Run the simulation and return its schedule."""
         workload, machine = self.inputs.workload, self.inputs.machine
         if isinstance(workload, TaskWorkload):
             assert isinstance(machine, Machine)
@@ -244,20 +244,20 @@ class PreparedSimulation:
         return schedule
 
     def remarks(self, schedule: Schedule) -> tuple[str, ...]:
-        """Return what is to be said of a schedule beside what was measured."""
+        """Return remarks on a schedule."""
         last_s = float(schedule.end.max(initial=0.0))
         late = sum(one.begin_s >= last_s for one in self.inputs.downtimes)
         unused = (f"downtimes that begin after all jobs have ended, {last_s:g} s: {late}",) if late else ()
         return (*schedule.remarks, *unused)
 
     def described(self, schedule: Schedule) -> Described:
-        """Return what files say of the jobs of a schedule beside it."""
+        """Return further information in the files on the jobs and nodes of a schedule."""
         if isinstance(schedule, MulticoreSchedule):
             return Described(schedule.workload, node_names=[node.name for node in schedule.machine.nodes()])
         return self.inputs.described or Described(schedule.workload)
 
     def row(self, schedule: Schedule, metrics: Metrics, runtime_s: float) -> dict[str, Any]:
-        """Return what was measured of the schedule; with energy, policy and execution on a multicore machine."""
+        """Return the measures of a schedule by column, on a multicore machine also energy, policy and execution."""
         row = asdict(SimulateRow.of(schedule, metrics, runtime_s))
         if not isinstance(schedule, MulticoreSchedule):
             return row
@@ -274,20 +274,20 @@ class PreparedSimulation:
 
 
 VARIED = ("mean_wait_s", "max_wait_s", "mean_bounded_slowdown", "utilization")
-"""Measures that are stated over variants, by their names in rows."""
+"""Measures that are reported over variants, by their names in rows."""
 
 
 def measures_of_variants(spec: SimulationSpec, variants: int) -> dict[str, Interval]:
-    """Return the measures of `VARIED` over so many variants of the jobs, which the seed draws.
+    """Return the measures of `VARIED` over a number of variants of the jobs, drawn with the seed of the specification.
 
-    Raises `UsageError` for less than two variants, and `FieldError` where jobs are of tasks, whose run times the
-    machine decides.
+    Raises `UsageError` for fewer than two variants, and `FieldError` for jobs of tasks, as the machine determines their
+    run times.
     """
     if variants < 2:
         raise UsageError(f"there are {variants} variants, must be at least 2: an interval needs several")
     inputs = SimulationInputs.of(spec)
     if not isinstance(inputs.workload, Workload):
-        raise FieldError("platform", "does not go with variants: the machine decides how long tasks run")
+        raise FieldError("platform", "cannot be combined with variants: the machine determines how long tasks run")
     rng, rows = np.random.default_rng(spec.seed), []
     for _ in range(variants):
         varied = replace(inputs, workload=varied_run_times(inputs.workload, rng))
@@ -305,12 +305,12 @@ def _scheduler(spec: SimulationSpec) -> AnyScheduler:
     if isinstance(scheduler, QuotaScheduler):
         for name in ("fat_tree", "topology", "cluster"):
             if getattr(spec, name) is not None:
-                fault = f"does not go with policy {spec.policy!r}, which lets jobs share cores of a pool"
+                fault = f"cannot be combined with policy {spec.policy!r}, which lets jobs share cores of a pool"
                 raise FieldError(name, f"{fault}: give processors")
     elif spec.profiles is not None:
-        raise FieldError("profiles", f"goes with policies by which jobs share cores, not with {spec.policy!r}")
+        raise FieldError("profiles", f"is for policies that let jobs share cores, not for {spec.policy!r}")
     if isinstance(scheduler, WindowScheduler) and spec.allocator is not None:
         raise FieldError(
-            "allocator", "policy 'window' allocates by itself: give options.solver and options.strategy instead"
+            "allocator", "policy 'window' has its own allocator: give options.solver and options.strategy instead"
         )
     return scheduler

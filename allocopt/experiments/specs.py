@@ -1,4 +1,4 @@
-"""Specifications of simulations and solves, used alike by command line, TOML files, Python and sweeps."""
+"""Specifications of simulations and solves, shared by the command line, TOML files, Python and sweeps."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from allocopt.experiments.fields import About, FieldError, MachineKind, Specific
 from allocopt.files.faults import shown
 from allocopt.files.models import FileModel, Node, Positive, Text
 
-_LARGEST = 1_000_000_000  # Number, size or time of a field: beyond any that makes sense, and safe from overflow
+_LARGEST = 1_000_000_000  # Limit on numbers, sizes and times: larger than any useful value, and safe from overflow
 
 BackfillName = Literal["none", "first-fit", "easy", "conservative"]
 Seconds = Annotated[float, Field(gt=0.0)]
@@ -39,7 +39,7 @@ def _field(
 
 def _shape(value: object) -> object:
     parts: list[object] = value if isinstance(value, list) else []
-    # No cluster has a size with more digits.
+    # No cluster is larger than this limit.
     if len(parts) != 3 or not all(isinstance(part, int) and 1 <= part < 10**18 for part in parts):
         shape = ",".join(map(str, parts)) if parts else value
         raise ValueError(f"is {shown(shape)}, must be three positive numbers such as 10,10,10")
@@ -47,71 +47,72 @@ def _shape(value: object) -> object:
 
 
 class SettingFields(FileModel):
-    """The machine of a simulation, the part of the trace that is used, and the rules."""
+    """The machine of a simulation, the selected part of the trace, and the rules."""
 
-    processors: _Count | None = _field("Processors of the machine; if not given, as the trace says.", ("processors",))
+    processors: _Count | None = _field("Set the machine's processors; by default the trace's.", ("processors",))
     processors_per_node: _Count = _field(
-        "Processors of the trace per node; jobs get whole nodes.", _ONE_POOL, default=1
+        "Count this many processors of the trace as a node; jobs get whole nodes.", _ONE_POOL, default=1
     )
     fat_tree: Annotated[list[Positive], BeforeValidator(_shape)] | None = _field(
-        "Whole nodes of a tree: pods, leaves, nodes.", _NODES
+        "Use whole nodes of a fat tree: pods, leaf switches per pod, nodes per leaf switch.", _NODES
     )
     topology: Text | None = _field(
-        "Whole nodes: topology.conf or .yaml (FILE#NAME) of Slurm, kubectl get nodes -o json, .graphml.",
+        "Use whole nodes of Slurm's topology.conf or .yaml (FILE#NAME), kubectl get nodes -o json, or .graphml.",
         _NODES,
         is_file=True,
     )
     cluster: list[Text] | None = _field(
-        "Share nodes: slurm.conf,gres.conf,topology.conf, or as for topology.", _NODES, is_file=True, min_length=1
+        "Let jobs share nodes: slurm.conf,gres.conf,topology.conf, or as for topology.",
+        _NODES,
+        is_file=True,
+        min_length=1,
     )
     labels: list[Text] | None = _field(
-        "Keys of the Kubernetes labels that name the levels, from the top down.", _NODES, min_length=1
+        "Name the keys of the Kubernetes labels that give the levels, from the top down.", _NODES, min_length=1
     )
     include_unavailable: list[Text] | None = _field(
-        "Offer nodes left out for these reasons, such as drained, or for all.", _NODES, min_length=1
+        "Use nodes that are unavailable for these reasons, such as drained, or for all.", _NODES, min_length=1
     )
     downtimes: Text | None = _field(
-        "When named nodes take no jobs: .csv with nodes, begin_s, end_s (seconds after the first submission), "
+        "Take nodes out of service: .csv with nodes, begin_s, end_s (seconds after the first submission), "
         "announced (yes or no).",
         _NODES,
         is_file=True,
     )
     platform: Text | None = _field(
-        "Run jobs of tasks on this multicore machine: .toml, .json (IRMaSim's too) or .xml of Batsim; "
-        "FILE#NAME chooses.",
+        "Run jobs of tasks on this multicore machine: .toml, .json (also IRMaSim's) or .xml of Batsim; "
+        "FILE#NAME selects one.",
         _MULTICORE,
         is_file=True,
     )
-    types: Text | None = _field("Folder of IRMaSim's node and processor types.", _MULTICORE, is_file=True)
+    types: Text | None = _field("Read IRMaSim's node and processor types from this folder.", _MULTICORE, is_file=True)
     columns: Text | None = _field(
-        "Columns of a table of jobs by role, submit=queued,run=took:min,nodes=size; or the names of all, "
-        "in order, if it has no header; or a .toml file.",
+        "Name the columns of a table of jobs by role, submit=queued,run=took:min,nodes=size; or all in order, "
+        "if it has no header; or give a .toml file.",
         _ONE_POOL,
         is_file=True,
     )
     strict: bool = _field("Refuse a trace with a damaged row.", _ONE_POOL, default=False)
-    max_jobs: _Count | None = _field("Only the first jobs submitted.")
+    max_jobs: _Count | None = _field("Simulate only this many jobs, those submitted first.")
     skip_oversized: bool = _field("Drop and count jobs larger than the machine.", _ONE_POOL, default=False)
-    exact_estimates: bool = _field("Let schedulers know the run times.", _ONE_POOL, default=False)
-    kill_at_limit: bool | None = _field(
-        "End jobs when their estimate is over; if not given, unless they share cores or memory."
-    )
+    exact_estimates: bool = _field("Give schedulers the run times as estimates.", _ONE_POOL, default=False)
+    kill_at_limit: bool | None = _field("End jobs at their estimate; by default unless they share cores or memory.")
     event_order: Literal["batched", "sequential"] = _field(
-        "One pass per time, or sequential: one per event.", _ONE_POOL, default="batched"
+        "Run one scheduling pass per time (batched) or per event (sequential).", _ONE_POOL, default="batched"
     )
     dependencies: bool = _field(
-        "Let jobs wait for the preceding job that the trace names, and the think time.", _ONE_POOL, default=True
+        "Let jobs wait for their preceding job in the trace and the think time after it.", _ONE_POOL, default=True
     )
     profiles: Text | None = _field(
-        "What the executables of the trace ask of shared cores, as .toml; if not given, 1 to 4 are the "
-        "workflows of the ASAX paper.",
+        "Read the demands of executables on shared cores from this .toml; by default 1 to 4 are the workflows "
+        "of the ASAX paper.",
         ("processors",),
         is_file=True,
     )
     execution: Literal["contention", "baseline"] = _field(
-        "Whether cores share memory channels and power.", _MULTICORE, default="contention"
+        "Let cores share memory channels and power (contention) or not (baseline).", _MULTICORE, default="contention"
     )
-    sharing: Seconds = _field("Weight of each further task in the floor of the speed factor.", _MULTICORE, default=1.0)
+    sharing: Seconds = _field("Weight further tasks by this in the floor of the speed factor.", _MULTICORE, default=1.0)
 
     @property
     def machine_kind(self) -> MachineKind:
@@ -127,71 +128,71 @@ class SimulationSpec(SettingFields, Specification):
     trace: Annotated[
         Text,
         _field(
-            "Workload: .swf, .json, .events, .parquet, a table .csv or sacct's, text also .gz, else id, "
-            "arrival s, run s, nodes a line; or a trace of fetch-trace.",
+            "Read this workload: .swf, .json, .events, .parquet, a table (.csv, sacct's), accounting logs, or lines of "
+            "id, arrival s, run s, nodes; text also as .gz; or a trace of fetch-trace.",
             default=...,
             is_file=True,
         ),
     ]
     policy: Text = _field(
-        "Queue order, as sjf or sjf+easy; window, optimization, dras-ppo; asax, static-50 (jobs share "
-        "cores); with platform JOBS-NODES, as first-low_power.",
+        "Use this policy: a queue order such as sjf or sjf+easy; window, optimization, dras-ppo; asax, static-50 "
+        "(jobs share cores); with platform JOBS-NODES, such as first-low_power.",
         default="fcfs",
         names="policies",
     )
-    options: dict[str, Any] = _field("An option of the policy; repeatable.", default_factory=dict)
+    options: dict[str, Any] = _field("Set an option of the policy; repeatable.", default_factory=dict)
     backfill: BackfillName | None = _field(
-        "Jobs that may overtake others: none, first-fit, easy, conservative.", _ONE_POOL
+        "Choose which jobs may overtake others: none, first-fit, easy, conservative.", _ONE_POOL
     )
     backfill_order: Text | None = _field(
-        "Queue order in which jobs are tried for backfilling; if not given, the policy's.", _ONE_POOL
+        "Try jobs for backfilling in this queue order; by default the policy's.", _ONE_POOL
     )
     conservative_compression: bool = _field(
-        "Plan all conservative reservations anew when a job ends early; else they never move.", _ONE_POOL, default=True
+        "Plan conservative reservations again when a job ends early; otherwise they never move.",
+        _ONE_POOL,
+        default=True,
     )
-    allocator: Text | None = _field("Solver that picks nodes; else the first idle.", _NODES, names="solvers")
-    strategy: _Strategy | None = _field("Strategy of the allocator: free if not given.", _NODES)
-    time_limit: Seconds | None = _field("Seconds that the allocator may take for jobs that start together.", _NODES)
-    iterations: Positive | None = _field("Steps that it may take for them.", _NODES)
-    seed: Node = _field("Fixes every random choice.", default=0)
+    allocator: Text | None = _field("Choose nodes by this solver; by default the first idle.", _NODES, names="solvers")
+    strategy: _Strategy | None = _field("Use this strategy of the allocator; by default free.", _NODES)
+    time_limit: Seconds | None = _field("Limit the allocator's seconds for jobs that start together.", _NODES)
+    iterations: Positive | None = _field("Limit the allocator's steps for jobs that start together.", _NODES)
+    seed: Node = _field("Set the seed of all random choices.", default=0)
     placement: Text | None = _field(
-        "Start jobs where and when this .csv says: job_id, node, start_s; with duration_s, compare.",
+        "Start jobs on the nodes and at the times of this .csv: job_id, node, start_s; compare with its duration_s.",
         _MULTICORE,
         is_file=True,
     )
-    trim: float = _field("Share of jobs not measured at either end.", default=0.0, ge=0.0, le=0.49)
-    starvation: float = _field("Wait in seconds beyond which a job counts as starved.", default=86_400.0, ge=0.0)
+    trim: float = _field("Exclude this share of jobs at either end from measures.", default=0.0, ge=0.0, le=0.49)
+    starvation: float = _field("Count a job as starved if it waits more seconds than this.", default=86_400.0, ge=0.0)
 
     def check(self) -> None:
-        """Raise `FieldError` where fields do not go with the machine, or two say how large it is."""
+        """Raise `FieldError` if fields cannot be combined with the machine, or two of them state its size."""
         sizes = [name for name in ("processors", "fat_tree", "topology", "cluster") if getattr(self, name) is not None]
         if len(sizes) > 1 and self.platform is None:
-            raise FieldError(sizes[0], f"{' and '.join(sizes)} both say how large the machine is: give one")
+            raise FieldError(sizes[0], f"{' and '.join(sizes)} state the size of the machine: give only one of them")
         kind, makers = self.machine_kind, "fat_tree, topology or cluster"
         for name in self.model_fields_set:
             field, machines = type(self).model_fields[name], self.about(name).machines
             if kind not in machines and getattr(self, name) != field.get_default(call_default_factory=True):
                 if kind == "multicore":
-                    raise FieldError(name, "does not go with platform")
+                    raise FieldError(name, "cannot be combined with platform")
                 if tuple(machines) == ("multicore",):
-                    raise FieldError(name, "goes with platform, which is not given")
+                    raise FieldError(name, "needs platform, which is not given")
                 if kind == "processors":
-                    raise FieldError(name, f"needs to know how the nodes are connected: give {makers}")
-                raise FieldError(name, f"is for processors of a pool: it does not go with {makers}")
+                    raise FieldError(name, f"needs the topology of the nodes: give {makers}")
+                raise FieldError(name, f"is for a pool of processors and cannot be combined with {makers}")
         if self.downtimes is not None:
             self._check_downtimes()
         if self.strategy is not None and self.allocator is None:
-            raise FieldError("strategy", "is that of an allocator, which is not given")
+            raise FieldError("strategy", "needs an allocator, which is not given")
         if self.placement is not None and self.policy != "fcfs":
-            raise FieldError("policy", "does not go with placement, which says when and where jobs start")
+            raise FieldError("policy", "cannot be combined with placement, which states when and where jobs start")
 
     def _check_downtimes(self) -> None:
         if self.fat_tree is not None or self.machine_kind == "processors":
-            raise FieldError(
-                "downtimes", "names nodes, and those of this machine have no names: give topology or cluster"
-            )
+            raise FieldError("downtimes", "needs a machine whose nodes have names: give topology or cluster")
         if self.strategy is not None:
-            fault = "is for solvers that choose whole nodes of one tree, which downtimes do not go with"
+            fault = "is for solvers that choose whole nodes of one tree; these do not support downtimes"
             raise FieldError("strategy", fault)
 
 
@@ -201,24 +202,24 @@ class SolveSpec(Specification):
     instances: Annotated[
         list[Text],
         _field(
-            "Instance files (.json, .jsonl, also .gz), or shipped ones: @tiny (windows), @knapsacks, "
+            "Solve these instance files (.json, .jsonl, also .gz), or shipped ones: @tiny (windows), @knapsacks, "
             "@coallocations, @placements, @relocations.",
             default=...,
             is_file=True,
             min_length=1,
         ),
     ]
-    strategy: _Strategy | None = _field("For topology problems; free if not given.")
-    solver: str = _field("Name of a solver; `allocopt solvers` lists them.", default="auto", names="solvers")
-    options: dict[str, Any] = _field("An option of the solver; repeatable.", default_factory=dict)
+    strategy: _Strategy | None = _field("Use this strategy for topology problems; by default free.")
+    solver: str = _field("Use this solver; `allocopt solvers` lists all.", default="auto", names="solvers")
+    options: dict[str, Any] = _field("Set an option of the solver; repeatable.", default_factory=dict)
     time_limit: (
         Annotated[
             float, Field(allow_inf_nan=True), AfterValidator(lambda seconds: None if seconds == math.inf else seconds)
         ]
         | None
-    ) = _field("Limit on each solve, in seconds of wall clock.", default=10.0)
-    iterations: Positive | None = _field("Limit on the solver's own steps; if not given, its default.")
+    ) = _field("Limit each solve to this many seconds of wall-clock time.", default=10.0)
+    iterations: Positive | None = _field("Limit the solver's own steps; by default the solver decides.")
     gap: float = _field("Stop at this gap between solution and bound (0.01 is 1 %).", default=0.0, ge=0.0)
-    seed: Node = _field("Fixes every random choice.", default=0)
-    warm_start: Text | None = _field("Solution to begin with; for one instance.", is_file=True)
-    exclude_nodes: Text | None = _field("Nodes that no job may get: 3,7-9, or with --nodelist a hostlist of names.")
+    seed: Node = _field("Set the seed of all random choices.", default=0)
+    warm_start: Text | None = _field("Begin with this solution; only with one instance.", is_file=True)
+    exclude_nodes: Text | None = _field("Give no job these nodes: 3,7-9, or with --nodelist a hostlist of names.")

@@ -1,6 +1,6 @@
-"""Rows of finished cells in an SQLite file beside their table, so that a run that was cut off goes on.
+"""Keeps the rows of finished cells in an SQLite file beside their table, so that an interrupted run can continue.
 
-Tables: ``meta`` (what the file is), ``runs`` (who computed, and how far it is) and ``cells`` (a row each).
+Tables: ``meta`` (format and setting), ``runs`` (provenance and progress of each run), ``cells`` (one row per cell).
 """
 
 import fcntl
@@ -54,9 +54,9 @@ SELECT host, pid, total, kept, running, started, seen,
     (SELECT count(*) FROM cells WHERE run = id), (SELECT count(fault) FROM cells WHERE run = id)
 FROM runs ORDER BY id DESC LIMIT 1
 """
-_BUSY_S = 60.0  # For which a reader and the writer wait for each other
-_TELL_S = 1.0  # Between two notes of how many cells run, at least
-_SPARE = 3.0  # The next writing waits so many times as long as the last one took
+_BUSY_S = 60.0  # How long a reader and the writer wait for each other
+_TELL_S = 1.0  # Least time between two updates of the number of running cells
+_SPARE = 3.0  # Least time between two writes, as a multiple of the time of the last write
 
 
 _DAMAGED = "is damaged; move the file away"
@@ -77,9 +77,9 @@ class _Run(FileModel):
 
 
 class Store:
-    """Rows by cell, in ``OUTPUT.sqlite``, which one process at a time has, or in memory without an output.
+    """Rows by cell, in ``OUTPUT.sqlite``, which only one process at a time may use, or in memory without an output.
 
-    A store of another setting, on which all rows depend, is refused; None refuses none.
+    All rows depend on the ``setting``. A store with another setting is refused; None accepts any.
     """
 
     def __init__(
@@ -93,15 +93,15 @@ class Store:
         self._faults: dict[str, str | None] = {}
         self._rows: dict[str, Row] = {}
         self._identities: dict[str, Row] = {}
-        # SQLite locks only for the time of a transaction; two drivers would run the same cells.
+        # SQLite locks a file only during a transaction, so two runs could otherwise run the same cells.
         self._lock = None if output is None else _locked(output)
         try:
             with _faults_named(self.path):
-                # A change begins a transaction, which ends with the context of the file.
+                # Every change begins a transaction, which ends with the context `self._file`.
                 self._file = sqlite3.connect(self.path, _BUSY_S, isolation_level="IMMEDIATE")
                 if not _has_tables(self._file, self.path):
                     self._file.executescript(_SCHEMA)
-                # The rollback journal is emptied for every row, which is faster than to delete it.
+                # Truncating the rollback journal at every write is faster than deleting it.
                 self._file.execute("PRAGMA journal_mode = TRUNCATE")
                 for key, cell, row, fault in self._file.execute(_ALL):
                     if not isinstance(key, str) or not isinstance(fault, str | None):
@@ -110,13 +110,13 @@ class Store:
                     self._rows[key] = _object(self.path, f"cell {key}", row)
                     self._faults[key] = fault
                 held = self._file.execute("SELECT value FROM meta WHERE name = 'setting'").fetchone()
-                # JSON has no tuples.
+                # Compare as JSON, which turns tuples into lists.
                 new = json.loads(compact_json(setting))
                 old = {} if held is None else _object(self.path, "setting", held[0])
                 names = [] if new is None else [name for name in {**old, **new} if old.get(name) != new.get(name)]
                 if self._rows and names:
                     raise UsageError(
-                        f"{self.path} is that of another run (it differs in {', '.join(names)}): "
+                        f"{self.path} belongs to another run (it differs in {', '.join(names)}): "
                         "finish that run, name another output, or remove the file"
                     )
                 if new is not None:
@@ -128,7 +128,7 @@ class Store:
 
     @staticmethod
     def path_of(output: Path) -> Path:
-        """Return where the rows of a table are kept."""
+        """Return the file in which the rows of a table are kept."""
         return output.with_name(f"{output.name}.sqlite")
 
     def rows(self) -> dict[str, Row]:
@@ -136,25 +136,25 @@ class Store:
         return {key: row for key, row in self._rows.items() if self._faults[key] is None}
 
     def faults(self) -> dict[str, str]:
-        """Return why cells failed, by key."""
+        """Return the faults of failed cells by key."""
         return {key: fault for key, fault in self._faults.items() if fault is not None}
 
     def begin(self, total: int, kept: int) -> None:
-        """Note that a run of a grid begins, and how many of its cells are finished."""
+        """Record that a run of ``total`` cells begins, of which ``kept`` are finished."""
         run = {"provenance": self._provenance, "host": socket.gethostname(), "pid": os.getpid(), "now": time.time()}
         with _faults_named(self.path), self._file:
             self._run = self._file.execute(_BEGIN, {**run, "total": total, "kept": kept}).lastrowid
 
     def add(self, cell: Cell, row: Row, fault: str | None = None) -> None:
-        """Take the row of a cell, and why it failed, if it did; `commit` writes it."""
+        """Add the row of a cell, and its fault if it failed; `commit` writes it."""
         self._pending.append((cell.key, self._run, compact_json(cell.identity), compact_json(row), fault))
         self._rows[cell.key], self._identities[cell.key], self._faults[cell.key] = row, cell.identity, fault
 
     def commit(self, running: int, *, at_once: bool) -> bool:
-        """Write the rows that were added, and now and then how many cells run; return whether all rows are on disk.
+        """Write the rows that were added and the number of running cells; return whether all rows are on disk.
 
-        Unless it is to be at once, rows wait until most of the time since the last writing was for other things: a disk
-        takes milliseconds for one row or for a hundred.
+        If not ``at_once``, rows wait until the time since the last write is several times as long as that write took: a
+        disk takes milliseconds, for one row or for a hundred.
         """
         begun = time.monotonic()
         is_news = running != self._told and begun - self._written > _TELL_S
@@ -174,43 +174,43 @@ class Store:
             return any(who != self._provenance for (who,) in found)
 
     def stale(self, grid: Grid) -> list[str]:
-        """Return the keys of rows whose cells a grid does not have."""
+        """Return the keys of rows whose cells are not in a grid."""
         current = {cell.key for cell in grid.cells}
         return [key for key in self._rows if key not in current]
 
     def stale_remark(self, grid: Grid, keys: Sequence[str]) -> str:
-        """Return a line that counts stale rows, and tells why the first of them is."""
+        """Return a line that counts stale rows, and states why the first one is stale."""
         old = self._identities[keys[0]]
         label = Cell.label_of(old)
-        why = "is not in the grid any more"
+        why = "it is no longer in the grid"
         new = next((cell.identity for cell in grid.cells if cell.label == label), None)
         if new is not None:
             changed = [name for name in dict.fromkeys([*new, *old]) if old.get(name) != new.get(name)]
-            words = {"content": "its input has another content"}
+            words = {"content": "the content of its input has changed"}
             why = ", ".join(words.get(name, f"{name} was {old.get(name)}, is {new.get(name)}") for name in changed)
         count = f"{len(keys)} cell{'' if len(keys) == 1 else 's'} in {self.path} left out"
         return f"{count}, such as {label}: {why}; --drop-stale removes them"
 
     def drop(self, keys: Collection[str]) -> None:
-        """Remove rows."""
+        """Remove the rows of some cells."""
         with _faults_named(self.path), self._file:
             self._file.executemany("DELETE FROM cells WHERE key = ?", [(key,) for key in keys])
         for key in keys:
             del self._rows[key], self._identities[key], self._faults[key]
 
     def remove(self) -> None:
-        """Remove the file: the table is written."""
+        """Discard all rows, so that `close` removes the file; called when the table is written."""
         self._pending, self._rows = [], {}
 
     def close(self) -> None:
-        """Write what was added, and let another process have the file; one without rows is removed."""
-        # What is wrong with the file was told before; the lock must be given back.
+        """Write added rows and release the file to other processes; remove it if it has no rows."""
+        # Faults of the file have been reported before. The lock must be released in any case.
         with suppress(BadFileError):
             self.commit(0, at_once=True)
             with _faults_named(self.path):
                 with self._file:
                     self._file.execute("UPDATE runs SET running = 0 WHERE id = ?", (self._run,))
-                # This removes the rollback journal.
+                # Remove the rollback journal.
                 self._file.execute("PRAGMA journal_mode = DELETE")
         self._close(is_kept=bool(self._rows))
 
@@ -226,22 +226,22 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far the last run of a grid is, in cells."""
+    """Progress of the last run of a grid, in cells."""
 
     total: int
-    done: int  # The failed ones included
+    done: int  # Including failed cells
     failed: int
-    running: int  # 0 where the run has ended
+    running: int  # 0 if the run has ended
     before: int  # Finished before the run began
-    gone_s: float  # Since the run began, up to now or its end
+    gone_s: float  # Seconds since the run began, until now or its end
 
     @classmethod
     def read(cls, output: Path) -> "Status":
-        """Return how far the run is that writes a table, whether it goes on or has ended; nothing is locked."""
+        """Return the progress of the run that writes, or has written, a table; takes no lock."""
         path = Store.path_of(output)
         if not path.is_file():
-            raise bad_file(path, "is not there: nothing has been run")
-        # Where a run was killed while it wrote a row, SQLite undoes that, for which it must be allowed to write.
+            raise bad_file(path, "does not exist: nothing has been run")
+        # Open for writing: if a run was killed during a write, SQLite rolls it back when the file is opened.
         with (
             _faults_named(path),
             closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", _BUSY_S, uri=True)) as file,
@@ -261,7 +261,7 @@ class Status:
             except ProcessLookupError:
                 is_on = False
             except PermissionError:
-                pass  # It is another user's
+                pass  # It exists and belongs to another user
         gone_s = (time.time() if is_on else run.seen) - run.started
         return cls(run.total, run.kept + new, failed, run.running * is_on, run.kept, gone_s)
 
@@ -272,26 +272,26 @@ class Status:
 
     @property
     def left_s(self) -> float | None:
-        """Estimate of how long these take, at the rate of those that this run has finished; None if there are none."""
+        """Estimated seconds for the remaining cells, at the rate of this run; None if it has finished no cell yet."""
         new = self.done - self.before
         return self.gone_s * self.left / new if new else None
 
     def line(self, noun: str = "cells") -> str:
-        """Return counts, the time gone, the rate and the time left in a line."""
+        """Return a line with the counts, the elapsed time, the rate and the time left."""
         parts = [f"{self.done} of {self.total} {noun}"]
         parts += [f"{count} {name}" for name, count in (("failed", self.failed), ("running", self.running)) if count]
-        parts.append(f"{timedelta(seconds=round(self.gone_s))} gone")
+        parts.append(f"{timedelta(seconds=round(self.gone_s))} elapsed")
         if self.done > self.before:
-            # What has just begun has finished cells in no time.
+            # Avoid a division by 0 just after the beginning.
             parts.append(f"{(self.done - self.before) / max(self.gone_s, 1e-3):.3g}/s")
         if self.left:
             left = None if self.left_s is None else timedelta(seconds=round(self.left_s))
-            parts.append("time left not known yet" if left is None else f"about {left} left")
+            parts.append("time left unknown" if left is None else f"about {left} left")
         return ", ".join(parts)
 
 
 def _lock_of(path: Path) -> Path:
-    # Not the store itself: SQLite's locks on it end when this process closes any other handle of the file.
+    # A separate file: locks that SQLite holds on the store would end if this process closed another handle of it.
     return path.with_name(f"{path.name}.lock")
 
 
@@ -303,7 +303,7 @@ def _locked(output: Path) -> int:
     with write_faults_named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not path.is_file():
-            raise bad_file(path, "is no regular file; move it away")
+            raise bad_file(path, "is not a regular file; move it away")
         while True:
             file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
             try:
@@ -311,7 +311,7 @@ def _locked(output: Path) -> int:
             except BlockingIOError:
                 os.close(file)
                 raise UsageError(f"{path} is in use: another run is writing it") from None
-            # Whoever had the lock may have removed its file in between.
+            # The previous owner of the lock may have removed the file in the meantime; then try again.
             with suppress(FileNotFoundError):
                 if os.fstat(file).st_ino == lock.stat().st_ino:
                     return file
@@ -324,7 +324,7 @@ def _has_tables(file: sqlite3.Connection, path: Path) -> bool:
         return False
     held = dict(file.execute("SELECT name, value FROM meta").fetchall()) if "meta" in tables else {}
     if held.get("format") != _FORMAT:
-        raise bad_file(path, "is no store of rows; move the file away")
+        raise bad_file(path, "is not a store of rows; move the file away")
     if held.get("version") != _VERSION:
         fault = f"is {held.get('version')}, this program reads version {_VERSION}; move the file away"
         raise bad_file(path, "version", fault)
@@ -349,4 +349,4 @@ def _faults_named(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as error:
         raise bad_file(path, f"cannot be used: {error}") from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise bad_file(path, f"is damaged or no store of rows ({error}); move the file away") from None
+        raise bad_file(path, f"is damaged or not a store of rows ({error}); move the file away") from None

@@ -1,4 +1,4 @@
-"""Cells on a Ray cluster, or on processes of this machine, of one thread, that end with the one that started them."""
+"""Runs cells on a Ray cluster, or in single-threaded processes of this machine that end with their parent."""
 
 import fcntl
 import os
@@ -20,11 +20,11 @@ from allocopt.experiments.cells import Answer, Grid, run_task
 from allocopt.experiments.engine import Executor
 
 _LAST_PORT = 65535
-_CONNECT_S = 5.0  # That a cluster has to answer
+_CONNECT_S = 5.0  # Within which a cluster must answer
 
 
 class RayWorkers(Executor):
-    """Tasks of one core on a Ray cluster at an address, ``auto`` for one here; by default as many as it has cores."""
+    """Single-core tasks on a Ray cluster at an address, ``auto`` for one on this machine; by default one per core."""
 
     blocks: ClassVar[bool] = False
 
@@ -41,39 +41,39 @@ class RayWorkers(Executor):
         self._numbers: dict[Any, int] = {}
         self._sent: dict[str, Any] = {}
         if address in ("", "local"):
-            # Ray would start a cluster of its own, and leave behind what keeps others from being joined.
-            raise UsageError(f"--ray {address!r}: must be HOST:PORT of a cluster that runs, or auto")
+            # Ray would start its own cluster, and leave state behind that prevents connections to other clusters.
+            raise UsageError(f"--ray {address!r}: must be HOST:PORT of a running cluster, or auto")
         host, colon, port = address.rpartition(":")
         has_port = bool(colon) and "/" not in host
         if has_port and not (port.isdecimal() and int(port) <= _LAST_PORT):
             raise UsageError(f"--ray {address}: the port is {port!r}, must be a number up to {_LAST_PORT}")
         try:
             if has_port:
-                # Ray itself tries for the better part of a minute.
+                # Ray itself would try for most of a minute.
                 socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
             self._ray.init(address=address, log_to_driver=False, configure_logging=False)
         except (OSError, RuntimeError, ValueError) as error:
             reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
             raise UsageError(f"--ray {address}: no Ray cluster answers: {reason}") from None
-        # Ray itself would try again without telling; the engine counts attempts, as for processes of this machine.
+        # Without max_retries=0 Ray would silently try again. The engine counts attempts, as for local processes.
         self._remote = self._ray.remote(num_cpus=1, max_retries=0)(run_task)
 
     def close(self) -> None:
         """Cancel the tasks and leave the cluster."""
-        # What is left of a cluster that is going down needs no cancelling.
+        # If the cluster is going down, there is nothing to cancel.
         with suppress(self._ray.exceptions.RayError):
             for reference in self._numbers:
                 self._ray.cancel(reference, force=True)
         self._ray.shutdown()
 
     def has_room(self) -> bool:
-        # Nodes join and leave while a grid runs.
+        # Count cores every time, because nodes may join and leave while a grid runs.
         cores = int(self._ray.cluster_resources().get("CPU", 0)) if self._count is None else self._count
         return len(self._numbers) < max(1, cores)
 
     def submit(self, number: int) -> None:
         cell = self._grid.cells[number]
-        # In Ray's object store an input is copied to a node once, not once for each cell.
+        # Through Ray's object store, an input is copied once to each node, not once for each cell.
         if cell.source not in self._sent:
             self._sent[cell.source] = self._ray.put(self._grid.inputs[cell.source])
         self._numbers[self._remote.remote(cell.task, self._sent[cell.source])] = number
@@ -98,16 +98,16 @@ class RayWorkers(Executor):
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 # Imported once, by the server that forks all workers.
 _PRELOADED = ("allocopt.experiments.workers", "allocopt.experiments.grids")
-_STARTS, _RESTART_S = 5, 0.2  # How often the start of a process is tried, and the seconds in between
-_LEAVE_S, _PATIENCE_S = 1.0, 10.0  # For a process to end by itself, and when it was killed
+_STARTS, _RESTART_S = 5, 0.2  # Attempts to start a process, and seconds between them
+_LEAVE_S, _PATIENCE_S = 1.0, 10.0  # Seconds for a process to end on its own, and after it was killed
 
 
 @dataclass(slots=True)
 class _Worker:
     process: ForkServerProcess
     channel: "Connection[Any, Any]"
-    number: int | None = None  # Of the cell that it runs
-    source: str | None = None  # Digest of the input that it has
+    number: int | None = None  # Number of the cell that it runs
+    source: str | None = None  # Digest of the input that it holds
 
     def end(self) -> str:
         self.channel.close()
@@ -122,12 +122,12 @@ class _Worker:
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
-            # It is gone, or leads no group yet.
+            # It has ended, or is not yet the leader of a process group.
             self.process.kill()
 
 
 class LocalWorkers(Executor):
-    """At most ``count`` processes, else one a core, replaced when one dies, with ``fresh`` also after each cell."""
+    """At most ``count`` processes, by default one per core; replaced if dead, and with ``fresh`` after each cell."""
 
     blocks: ClassVar[bool] = False
 
@@ -138,7 +138,7 @@ class LocalWorkers(Executor):
         self._fresh = fresh
         self._workers: list[_Worker] = []
         self._lost: list[tuple[int, Answer]] = []
-        # A fork of this process would inherit threads of numba, OpenMP and solvers in whatever state they are.
+        # A fork of this process would inherit the state of threads of numba, OpenMP and solvers.
         self._context = get_context("forkserver")
         self._context.set_forkserver_preload(list(_PRELOADED))
 
@@ -158,7 +158,7 @@ class LocalWorkers(Executor):
         return len(self._busy) < self._count
 
     def submit(self, number: int) -> None:
-        # An input is sent only to a process that does not have it: instances may be large, and cells short.
+        # Send an input only to a process that does not hold it: instances may be large, and cells short.
         cell = self._grid.cells[number]
         worker = next((idle for idle in self._workers if idle.number is None), None) or self._started()
         if worker is None:
@@ -185,7 +185,7 @@ class LocalWorkers(Executor):
             number, worker.number = worker.number, None
             answer: Answer | None = None
             with suppress(EOFError, OSError):
-                # Where the process is dead but had answered, the answer counts.
+                # An answer counts even if the process has died since.
                 answer = worker.channel.recv() if worker.channel.poll() else None
             news.append((number, answer or _lost(self._ended(worker))))
             if answer is not None and self._fresh:
@@ -201,15 +201,15 @@ class LocalWorkers(Executor):
     def _started(self) -> _Worker | None:
         for _ in range(_STARTS):
             ours, theirs = self._context.Pipe()
-            # Not a daemon, for solvers may have processes of their own.
+            # Not a daemon, because solvers may start processes of their own.
             process = self._context.Process(target=_serve, args=(theirs,), daemon=False)
             worker = _Worker(process, ours)
-            # Known before it runs, whatever interrupts this.
+            # Record the worker before it starts, so that it is ended even if the start is interrupted.
             self._workers.append(worker)
             with closing(theirs), suppress(EOFError, OSError), _one_thread():
                 process.start()
                 return worker
-            # The server that starts processes was killed; the next start makes another one.
+            # The fork server was killed; the next attempt starts another one.
             self._workers.remove(worker)
             ours.close()
             time.sleep(_RESTART_S)
@@ -222,14 +222,14 @@ class LocalWorkers(Executor):
 
 
 def _serve(channel: "Connection[Any, Any]") -> None:
-    # A group of its own: Ctrl-C in a terminal is for the driver, which decides what becomes of workers, and a solver
-    # may have started processes that must end with the worker.
+    # A process group of its own, for two reasons: Ctrl-C in a terminal must reach only the parent, which ends the
+    # workers; and processes that a solver has started must end with the worker.
     os.setpgid(0, 0)
     parent = parent_process()
     assert parent is not None, "a worker has a parent"
     if hasattr(os, "O_ASYNC"):
-        # Its end is seen as that of a pipe. The signal for that ends processes, also within native code that lets no
-        # thread run.
+        # The end of the parent closes a pipe, which raises SIGIO. Its default action ends this process even within
+        # native code that lets no other thread run.
         signal.signal(signal.SIGIO, signal.SIG_DFL)
         fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, -os.getpgrp())
         flags = fcntl.fcntl(parent.sentinel, fcntl.F_GETFL)
@@ -240,7 +240,7 @@ def _serve(channel: "Connection[Any, Any]") -> None:
         os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
-    # Standard output belongs to the answers of the command.
+    # Send output to standard error, as standard output is reserved for the results of the command.
     os.dup2(2, 1)
     given = None
     while True:
@@ -258,10 +258,10 @@ def _lost(reason: str) -> Answer:
 
 def _ended(code: int | None) -> str:
     if code is None:
-        return "its worker did not answer any more"
+        return "its worker no longer responded"
     if code >= 0:
         return f"its worker ended with exit code {code}"
-    hint = ", perhaps for want of memory" if code == -signal.SIGKILL else ""
+    hint = ", perhaps because memory ran out" if code == -signal.SIGKILL else ""
     return f"its worker was killed by {signal.Signals(-code).name}{hint}"
 
 

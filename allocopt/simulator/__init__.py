@@ -1,4 +1,4 @@
-"""The simulator: rules, queue orders, schedulers, allocators, execution models, measures."""
+"""The simulator: rules, queue orders, schedulers, allocators, execution models, and metrics."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

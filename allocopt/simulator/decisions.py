@@ -1,4 +1,4 @@
-"""What a scheduler decides."""
+"""The decisions of a scheduler."""
 
 from typing import NamedTuple
 
@@ -6,10 +6,10 @@ from allocopt.arrays import IntArray
 
 
 class Start(NamedTuple):
-    """Start a waiting job now, on the nodes given; None leaves their choice to the allocator, if the machine has nodes.
+    """Start a waiting job now, on the given nodes; None lets the allocator choose them, if the machine has nodes.
 
-    ``tasks`` are the numbers of tasks on these nodes, on a cluster only. None fills one node after the other, but
-    leaves at least one task for each.
+    ``tasks`` are the numbers of tasks on these nodes, only on a cluster. None fills one node after the other, with at
+    least one task on each.
     """
 
     job: int
@@ -20,7 +20,7 @@ class Start(NamedTuple):
 class Reserve(NamedTuple):
     """Promise a waiting job a start time, in seconds and later than now; the scheduler is called again at that time.
 
-    A promise is only noted: keeping it is up to the scheduler, not to the simulator.
+    The simulator only records the promise; the scheduler must keep it.
     """
 
     job: int
@@ -34,25 +34,25 @@ class Wait(NamedTuple):
 
 
 class Requeue(NamedTuple):
-    """Stop a running job and let it join the queue again, as if it came now; the work that it has done is lost.
+    """Stop a running job and put it into the queue again, as if it were submitted now; its work so far is lost.
 
-    Its wait counts from the first time that it joined the queue to its last start. It must neither have a guest nor be
-    one.
+    Its wait counts from the first time that it joined the queue to its last start. It must not have a guest or be a
+    guest.
     """
 
     job: int
 
 
 class Pass(NamedTuple):
-    """Let the built-in scheduler that stands under this one start what it may; see `OverBuiltIn`."""
+    """Let the built-in scheduler below this one run a pass; see `OverBuiltIn`."""
 
 
 class PlaceGuest(NamedTuple):
-    """Start a waiting job on units that a running one holds; an execution model says how they slow each other down.
+    """Start a waiting job on units that a running job holds; an execution model determines their slowdown.
 
-    The host must not have a guest or be one, and must hold at least what the guest asks for. The guest may use a share
-    of the host's units, above 0 and at most 90 percent, and holds none itself. When the host ends, the guest holds what
-    it asked for, and the rest becomes free.
+    The host must not have a guest or be a guest, and must hold at least as many units as the guest requests. The guest
+    may use a share of the host's units, above 0 and at most 90 percent, and holds none itself. When the host ends, the
+    guest holds the units that it requested, and the other units become free.
     """
 
     job: int
@@ -61,7 +61,7 @@ class PlaceGuest(NamedTuple):
 
 
 class SetQuota(NamedTuple):
-    """Change the quota of the guest of a job: the share of the host's units, above 0 and at most 90 percent."""
+    """Change the quota of the guest of a job: its share of the host's units, above 0 and at most 90 percent."""
 
     host: int
     percent: int

@@ -1,4 +1,4 @@
-"""What a trace and a machine say of jobs beside a schedule: groups, and names of nodes."""
+"""Information on jobs and nodes that a schedule does not hold: groups of jobs, and names of nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from allocopt.traces.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What is known of jobs beside when and where they ran.
+    """Information from a trace and a machine, in addition to a schedule.
 
     Parameters
     ----------
     jobs
-        The jobs as the trace describes them, those of any schedule among them.
+        The jobs as described by the trace, including those of every schedule.
     cluster
-        Whose default partition jobs have that name none; None without partitions.
+        The cluster; jobs that name no partition are in its default partition. None if there are no partitions.
     node_names
-        Names of the nodes by their numbers; empty where nodes have only numbers.
+        Names of the nodes by their numbers; empty if nodes have only numbers.
     """
 
     jobs: Workload
@@ -30,7 +30,7 @@ class Described:
     node_names: Sequence[str] = ()
 
     def labels(self, grouping: Grouping) -> dict[int, str]:
-        """Return the label of each job's group by the number of the job."""
+        """Return the label of each job's group, by the number of the job."""
         return dict(zip(self.jobs.ids.tolist(), grouping.labels(self.jobs, self.cluster), strict=True))
 
     def labels_of(self, grouping: Grouping, schedule: Schedule) -> list[str]:
@@ -43,7 +43,7 @@ class Described:
         return self.labels_of(GROUPINGS["partition"], schedule)
 
     def node_list(self, nodes: IntArray) -> str:
-        """Write nodes as a hostlist; names that none can hold with spaces between."""
+        """Return nodes as a hostlist; separated by spaces if a hostlist cannot hold their names."""
         names = [self.node_names[node] if self.node_names else str(node) for node in nodes.tolist()]
         try:
             for name in names:

@@ -1,4 +1,4 @@
-"""A simulation goes from one scheduling point to the next, and carries out the decisions of the scheduler there."""
+"""The engine: goes from one scheduling point to the next, and carries out the scheduler's decisions there."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -31,20 +31,20 @@ from allocopt.simulator.state import ENDED, NOBODY, RUNNING, STARTED, listed, wa
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 
-# Of one job. A scheduler that requeues a job again and again would never end.
+# Limit for each job. A scheduler that requeues a job again and again would never end.
 _MOST_REQUEUED = 10_000
 
-# A pass is stalled if jobs wait and none starts or ends. After so many stalled passes in a row a simulation ends with
-# an error: if no event is left; if no job runs; in any case. The last also limits changes of speed in a row.
+# A pass is stalled if jobs wait and none starts or ends. These numbers of consecutive stalled passes end a simulation
+# with an error: if no event is left; if no job runs; in any case. The last one also limits changes of speed in a row.
 _MAX_STALLED_NO_EVENT, _MAX_STALLED_IDLE, _MAX_STALLED = 10_000, 100_000, 1_000_000
 
 
 @runtime_checkable
 class _StagedModel(ExecutionModel, Protocol):
-    """An execution model that also changes speeds between events; the scheduler is called at these changes, too."""
+    """An execution model that also changes speeds between events; the scheduler is also called at these changes."""
 
     def next_change(self) -> float:
-        """Return the next time, in seconds, at which speeds change if no event comes first, or infinity."""
+        """Return the time, in seconds, of the next change of speeds if no event comes first; infinity for none."""
 
 
 Observer = Callable[["Simulation"], None]
@@ -52,14 +52,14 @@ Observer = Callable[["Simulation"], None]
 
 
 def is_built_in_only(scheduler: AnyScheduler, execution: ExecutionModel | None, observer: Observer | None) -> bool:
-    """Whether a built-in scheduler runs without an execution model or an observer; an allocator may take part."""
+    """Whether a built-in scheduler runs without an execution model and an observer; there may be an allocator."""
     return isinstance(scheduler, ListScheduler) and execution is None and observer is None
 
 
 class Simulation:
-    """A simulation, which starts before its first event; see `simulate` for the arguments.
+    """A simulation, at first before its first event; see `simulate` for the arguments.
 
-    ``is_watched`` states whether others than the scheduler, such as an observer, read the running jobs.
+    ``is_watched`` states whether anything in addition to the scheduler, such as an observer, reads the running jobs.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Simulation:
         downtimes: Sequence[Downtime] = (),
     ) -> None:
         if not isinstance(seed, int | np.integer) or seed < 0:
-            raise UsageError(f"the seed is {seed!r}, must be a whole number, not negative")
+            raise UsageError(f"the seed is {seed!r}, must be an integer >= 0")
         self.room = room_of(
             *(workload, platform, scheduler, rules or Rules(), int(seed)),
             demands=demands,
@@ -137,7 +137,7 @@ class Simulation:
         name = name_of(scheduler)
         with Blame(name, self.view.now):
             for decision in scheduler.schedule(self.view):
-                # Each decision is carried out before the next is requested: a scheduler that yields sees its effect.
+                # Carry out each decision before requesting the next, so that a scheduler that yields sees its effect.
                 try:
                     self._carry_out(name, decision)
                 except InvalidSolutionError as error:
@@ -150,7 +150,7 @@ class Simulation:
         if clock["n_started"][0] or clock["n_ended"][0] or not n_queued:
             self._stalled_passes = 0
         elif n_queued == self._n_queued:
-            # A pass before which jobs have joined the queue is not counted, but does not end the row either.
+            # Ignore a pass before which jobs have joined the queue: it is not stalled, but does not reset the count.
             self._stalled_passes += 1
         self._n_queued = n_queued
         if self._stalled_passes > _MAX_STALLED_NO_EVENT:
@@ -180,7 +180,7 @@ class Simulation:
             self._wake_at(name, decision.until)
         elif isinstance(decision, Pass):
             if built_in_of(self._scheduler) is None:
-                raise SchedulerError(f"{name} asks for a pass of a built-in scheduler, but stands over none (`base`)")
+                raise SchedulerError(f"{name} asks for a pass of a built-in scheduler, but has none in `base`")
             self.room.schedule()
         elif isinstance(decision, PlaceGuest | SetQuota):
             self._carry_out_sharing(name, decision)
@@ -210,14 +210,14 @@ class Simulation:
 
     def _wake_at(self, name: str, time: float) -> None:
         if not self.view.now < time < np.inf:
-            raise SchedulerError(f"{name} wants to be called at {time:g} s, which is not after {self.view.now:g} s")
+            raise SchedulerError(f"{name} asks to be called at {time:g} s, which is not after {self.view.now:g} s")
         wake = self.state.clock["wake"]
         wake[0] = min(wake[0], time)
 
     def _job_number(self, name: str, job: int) -> int:
         number = operator.index(job)
         if not 0 <= number < len(self._ids):
-            raise SchedulerError(f"{name} names job number {job}, there are {len(self._ids)} jobs, numbered from 0")
+            raise SchedulerError(f"{name} names job number {job}, but jobs are numbered from 0 to {len(self._ids) - 1}")
         return number
 
     def _start_fault(self, job: int) -> str:
@@ -229,7 +229,7 @@ class Simulation:
         return f"{who} is started twice, first at {start:g} s"
 
     def _settle(self) -> None:
-        """Give nodes to jobs that have just started without nodes, and change speeds."""
+        """Place jobs that have just started without nodes, and change speeds."""
         self.room.settle()
         if self._execution is None:
             return
@@ -248,14 +248,14 @@ class Simulation:
             self.room.change_speed(job, speed)
 
     def schedule(self) -> Schedule:
-        """Return the schedule of a simulation that is over; raise `SchedulerError` if a job still runs or waits."""
+        """Return the schedule of a finished simulation; raise `SchedulerError` if a job still runs or waits."""
         jobs = self.state.jobs
         if self.state.clock["n_running"][0]:
             raise SchedulerError(self._never_ends())
         if self.state.clock["n_queued"][0]:
             raise SchedulerError(f"{name_of(self._scheduler)} leaves jobs waiting for ever: {self._stalled()}")
         start, end = jobs["start"].copy(), jobs["end"].copy()
-        # Computed here because a requeued job has joined the queue several times, and the first time counts.
+        # Compute releases here, because a requeued job has joined the queue several times, and the first time counts.
         preceding = jobs["preceding"]
         depends = preceding != NOBODY
         release = jobs["submit"].copy()

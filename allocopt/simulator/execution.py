@@ -1,4 +1,4 @@
-"""Execution models: how fast a started job runs where it was put."""
+"""Execution models: the speed of a started job, depending on its placement."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from allocopt.simulator.held_nodes import Guest, Share
 
 
 class Placed(Protocol):
-    """What jobs hold on which nodes; one object for each simulation."""
+    """The nodes and units that jobs hold; there is one object for each simulation."""
 
     def held_by(self, job: int) -> Share:
         """Return the share of a job that has started."""
@@ -22,8 +22,8 @@ class Placed(Protocol):
 class Change(NamedTuple):
     """Changes on the machine since the last event.
 
-    Jobs in ``ended`` have ended since the last change. Where nodes are not tracked there is no placement; guests are by
-    the number of the job that has one.
+    Jobs in ``ended`` have ended since the last change. ``placement`` is None if nodes are not tracked. ``guests`` has
+    the guest of each host, by the number of the host.
     """
 
     now: float  # the time in seconds
@@ -36,35 +36,34 @@ class Change(NamedTuple):
 
 @runtime_checkable
 class ExecutionModel(Protocol):
-    """Says at which speed jobs run; without one, all run at speed 1, as recorded."""
+    """Determines the speeds of jobs; without an execution model all run at speed 1, as recorded."""
 
     def speeds(self, change: Change) -> Iterable[tuple[int, float]]:
-        """Return the jobs whose speed is another one from now on, and that speed.
+        """Return the jobs whose speed changes now, and their new speeds.
 
-        A job that has just started runs at speed 1 unless this says otherwise. Speeds are seconds of recorded run time
-        per second, not negative.
+        A job that has just started runs at speed 1 if it is not among them. Speeds are seconds of recorded run time per
+        second, not negative.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Locality:
-    """A job takes longer by a penalty that depends on how many nodes it is spread over (CuSH, section 3.2).
+    """A job takes longer by a penalty that depends on its number of nodes (CuSH, section 3.2).
 
-    Raises `InvalidProblemError` if a penalty would make a job end before it starts, or a job has fewer nodes at most
-    than at least.
+    Raises `InvalidProblemError` if a penalty would make a job end before it starts, or ``most`` is below ``fewest``.
     """
 
-    run: FloatArray  # run times of the jobs in seconds, shape ``(n,)`` as all arrays here
-    # Nodes that the job has when it is packed and when it is spread as far as it can be.
+    run: FloatArray  # run times of the jobs in seconds; all arrays have shape ``(n,)``
+    # Numbers of nodes of each job if it is packed, and if it is spread as widely as possible.
     fewest: IntArray
     most: IntArray
-    # Seconds that it takes longer then; linear between.
+    # Penalties in seconds for these numbers of nodes; linear between them.
     packed_s: FloatArray
     spread_s: FloatArray
 
     def __post_init__(self) -> None:
         if (np.minimum(self.packed_s, self.spread_s) <= -self.run).any():
-            raise InvalidProblemError("locality", "a penalty takes more than the whole run time away")
+            raise InvalidProblemError("locality", "a penalty leaves no run time")
         if (self.most < self.fewest).any():
             raise InvalidProblemError("locality", "a job has fewer nodes when spread than when packed")
 
@@ -84,10 +83,11 @@ class Locality:
 class HopSlowdown:
     """A job's run time grows with the mean number of hops between two of its nodes.
 
-    With h the mean over its pairs of nodes and h_1 the hops within a leaf, it takes ``1 + share * (h / h_1 - 1)`` times
-    as long as recorded: no longer within one leaf, and ``1 + share`` times as long where pairs are twice as far apart.
+    Let h be the mean over its pairs of nodes, and h_1 the hops within a leaf. A job takes
+    ``1 + share * (h / h_1 - 1)`` times as long as recorded: as long as recorded within one leaf, and ``1 + share``
+    times as long if pairs are twice as far apart.
 
-    Raises `UsageError` if the share is negative, or nodes of one leaf are no hop apart.
+    Raises `UsageError` if the share is not within 0 .. 1000, or there is no hop between nodes of a leaf.
     """
 
     topology: Topology

@@ -1,4 +1,4 @@
-"""Why a job waits: the reason at each pass that left it waiting."""
+"""Explains why a job waits: the reason at each pass that left it waiting."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ class _Reason:
 
 
 class Explanation:
-    """An observer that notes why one job does not start.
+    """An observer that records why one job does not start.
 
-    ``job`` is its name in the trace, or its id. Raises `UsageError` if there is no such job.
+    ``job`` is the name of the job in the trace, or its number. Raises `UsageError` if there is no such job.
     """
 
     def __init__(self, workload: Workload, job: str | int, scheduler: AnyScheduler) -> None:
@@ -39,7 +39,7 @@ class Explanation:
         self._scheduler = built_in_of(scheduler) or scheduler
 
     def __call__(self, simulation: Simulation) -> None:
-        """Note why the job waits, if it still does after a pass."""
+        """Record why the job still waits after a pass, if it does."""
         view = simulation.view
         if not waits(simulation.state, self.job):
             return
@@ -67,7 +67,7 @@ class Explanation:
         if head == job:
             where = f"first in the queue{of_part}"
         elif scheduler.backfill is Backfill.NONE:
-            return f"{where}, nobody overtakes its head, job {view.name_of(head)}, which {view.wants(head)}"
+            return f"{where}, no job overtakes its head, job {view.name_of(head)}, which {view.wants(head)}"
         if not view.fits(job):
             return f"{where}, {view.wants(job)}"
         if scheduler.backfill is Backfill.EASY:
@@ -78,14 +78,14 @@ class Explanation:
                     until = f"run until {seconds(end)}, beyond {seconds(shadow)}"
                     when = f"when {_head_in_words(view, other)} is to start with {view.in_words(spare)} to spare"
                     return f"{where}, would fit, but {until}, {when}"
-        return f"{where}, would fit, but not beside what jobs before it are to get"
+        return f"{where}, would fit, but not in addition to jobs before it in the queue"
 
 
 def _when_it_fits(view: View, job: int) -> str:
-    """Say when a job that has no room now fits by the estimates."""
+    """Return in words when a job that does not fit now will fit according to the estimates."""
     (shadow, _), running = view.shadow(job), view.running
     if shadow == np.inf:
-        return "by what is known now, it never fits"
+        return "according to the estimates, it never fits"
     ends = running[np.maximum(view.expected_end[running], view.now) <= shadow]
     shown = ", ".join(view.name_of(other) for other in ends[-5:]) + (" and others" if len(ends) > 5 else "")
     return f"fits at {seconds(shadow)} by the estimates{f', after {shown}' if shown else ''}"
@@ -106,5 +106,5 @@ def _head_in_words(view: View, head: int) -> str:
 
 
 def seconds(time: float) -> str:
-    """Write a time in full, as in the files of a schedule."""
+    """Return a time in full digits, as in the files of a schedule."""
     return f"{int(time) if float(time).is_integer() else time} s"

@@ -16,18 +16,18 @@ from allocopt.simulator.multicore.contention import speed_factor
 
 Constants = TypeVar("Constants", covariant=True)
 
-# Measurements that the six constants of contention need, two for each, and different numbers of GPUs that a line needs.
+# Measurements needed for the six constants of contention, two for each; different numbers of GPUs needed for a line.
 _FEWEST, _FEWEST_GPUS = 12, 2
 _GB = 1000.0
-# Bounds of b, c, da, db, dc, dd; rates are in GB/s, so that the unknowns are not too different in size.
+# Bounds of b, c, da, db, dc, dd. Rates are in GB/s, so that the unknowns have similar magnitudes.
 _LOWEST, _HIGHEST = (-1.0, 1e-3, -10.0, 0.0, 1e-1, 0.0), (-1e-4, 1e3, 10.0, 1e2, 1e3, 1e2)
-# Values of db, dc and dd from which a fit begins: the error has many local minima.
+# Initial values of db, dc and dd; several, because the error has many local minima.
 _STEPS = ((3.5, 45.0, 3.0), (2.0, 50.0, 6.0), (1.0, 30.0, 0.5), (6.0, 90.0, 8.0), (0.5, 15.0, 0.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit(Generic[Constants]):
-    """Fitted constants with what they predict for each measurement, and what was measured, shape ``(m,)``."""
+    """Fitted constants, their predictions for each measurement, and the measured values, shape ``(m,)``."""
 
     constants: Constants
     predicted: FloatArray
@@ -40,12 +40,12 @@ class Fit(Generic[Constants]):
 
     @property
     def largest_residual(self) -> float:
-        """Largest of the residuals, without its sign."""
+        """Largest absolute residual."""
         return float(np.abs(self.measured - self.predicted).max())
 
     @property
     def explained(self) -> float | None:
-        """Share of the variance that is explained; None where all measured values are equal."""
+        """Share of the variance that is explained; None if all measured values are equal."""
         spread = float(((self.measured - self.measured.mean()) ** 2).sum())
         return None if spread == 0 else 1.0 - float(((self.measured - self.predicted) ** 2).sum()) / spread
 
@@ -53,21 +53,22 @@ class Fit(Generic[Constants]):
 def fit_contention(
     rate: FloatArray, others_rate: FloatArray, others: FloatArray, factor: FloatArray, sharing: float = 1.0
 ) -> Fit[ContentionConstants]:
-    """Fit the piecewise linear slowdown and its floor by nonlinear least squares, from several beginnings.
+    """Fit the piecewise linear slowdown and its floor by nonlinear least squares, from several initial values.
 
-    Rates are in MB/s, those of a task alone and the sum of those of the other tasks on its processor; ``factor`` is run
-    time alone over run time together. Raises `InvalidProblemError` if the measurements, two for each constant and with
-    two different numbers of others, cannot tell the constants; ``sharing``, as in `speed_factor`, is not fitted.
+    ``rate`` is that of a task that runs alone, ``others_rate`` the sum of those of the other tasks on its processor, in
+    MB/s. ``factor`` is the run time alone divided by the run time together. ``sharing``, as in `speed_factor`, is not
+    fitted. Raises `InvalidProblemError` if the measurements do not determine the constants: there must be at least two
+    for each constant, two different numbers of others, and some contention.
     """
     if len(factor) < _FEWEST:
         raise InvalidProblemError("contention", f"{len(factor)} measurements, must be at least {_FEWEST}")
     if len(np.unique(others)) < 2:
-        raise InvalidProblemError("others", "must take at least two values: constants say how the floor depends on it")
+        raise InvalidProblemError("others", "must have at least two different values, because the floor depends on it")
     if (factor <= 0).any():
-        raise InvalidProblemError("factor", "is 0 somewhere, must be positive: time alone over time together")
+        raise InvalidProblemError("factor", "is not positive in a row, must be run time alone over run time together")
     slowed = factor < 0.99
     if not slowed.any():
-        raise InvalidProblemError("factor", "is nowhere below 0.99: there is no contention to fit")
+        raise InvalidProblemError("factor", "is below 0.99 in no row: there is no contention to fit")
 
     def predicted(values: FloatArray) -> FloatArray:
         return speed_factor(rate, others_rate, others, _constants(values), sharing)
@@ -94,23 +95,23 @@ def _constants(values: FloatArray) -> ContentionConstants:
 
 
 def fit_power(active: FloatArray, stalled_cores: FloatArray, power: FloatArray) -> Fit[PowerConstants]:
-    """Fit a line to the power in watts of active processors, by linear least squares; idle power is a mean.
+    """Fit a line to the power in watts of active processors, by linear least squares; idle power is the mean.
 
-    ``stalled_cores`` is how many cores' worth of the active ones waited for memory, the sum of 1 - factor, 0 where that
-    was not measured. Raises `InvalidProblemError` if the measurements cannot tell the constants, or power falls with
-    cores.
+    ``stalled_cores`` is the sum of 1 - factor over the active cores, the equivalent number of cores that waited for
+    memory; 0 if not measured. Raises `InvalidProblemError` if the measurements do not determine the constants, or power
+    falls with the number of cores.
     """
     if (stalled_cores > active).any():
-        raise InvalidProblemError("stalled_cores", "is somewhere above active_cores, must be at most as many")
+        raise InvalidProblemError("stalled_cores", "is above active_cores in a row, must be at most as large")
     on: BoolArray = np.asarray(active > 0)
     if len(np.unique(active[on])) < 2:
-        raise InvalidProblemError("power", "must be measured with at least two numbers of active cores, 0 not counted")
+        raise InvalidProblemError("power", "must be measured with at least two different active_cores above 0")
     columns = [np.ones(int(on.sum())), active[on]]
     if stalled_cores[on].any():
         columns.append(stalled_cores[on])
     matrix = np.stack(columns, axis=1)
     if np.linalg.matrix_rank(matrix) < len(columns):
-        raise InvalidProblemError("stalled_cores", "follows from the number of active cores, must vary beside it")
+        raise InvalidProblemError("stalled_cores", "is a linear function of active_cores, must vary independently")
     found = np.linalg.lstsq(matrix, power[on], rcond=None)[0].tolist()
     processor_w, core_w, stall_w = (*found, 0.0)[:3]
     if core_w <= 0 or processor_w < 0:
@@ -131,7 +132,7 @@ class _FittedLine(NamedTuple):
 
 
 def fit_locality(jobs: Sequence[Measured]) -> list[_FittedLine]:
-    """Fit a line to the penalties of each type and policy; `InvalidProblemError` if one was not measured enough."""
+    """Fit a line to the penalties of each type and policy; raise `InvalidProblemError` if measurements are missing."""
     fitted = []
     for workload, policy in product(WorkloadType, Policy):
         chosen = [job for job in jobs if job.workload == workload and job.policy == policy]

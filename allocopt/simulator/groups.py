@@ -1,4 +1,4 @@
-"""Groups of jobs: by partition, GPU type, user, account or size; each way of grouping is registered once."""
+"""Groups of jobs: by partition, GPU type, user, account or size. Each way of grouping is registered once."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from allocopt.simulator.schedule import ClusterSchedule, Schedule
 from allocopt.traces.workload import UNKNOWN_USER, Workload
 
 UNKNOWN = "-"
-"""Label of jobs of which the trace does not say to which group they belong."""
+"""Label of jobs whose group the trace does not state."""
 NO_GPUS, ANY_GPUS = "none", "any"
 """Labels of jobs that ask for no GPUs, and for GPUs of any type."""
 
@@ -39,13 +39,13 @@ class Grouping:
     Parameters
     ----------
     name
-        What ``--by`` calls it, and the column ``by`` of rows.
+        Name in ``--by``, and in the column ``by`` of rows.
     title
-        What tables call a group.
+        Title of the column of groups in tables.
     labels
-        Returns the label of the group of every job, in the order of a workload, on a cluster if there is one.
+        Returns the label of the group of every job, in the order of a workload; the cluster may be None.
     rank
-        Number by which groups are sorted, rising; those of an equal number by their jobs, most first.
+        Number by which groups are sorted in increasing order; equal ones by their number of jobs, largest first.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Grouping:
     rank: Callable[[str], float] = _by_jobs
 
     def ordered(self, labels: Sequence[str]) -> list[str]:
-        """Return the different labels of jobs in the order in which groups are shown."""
+        """Return the distinct labels of jobs in the order in which groups are shown."""
         counts: dict[str, int] = {}
         for label in labels:
             counts[label] = counts.get(label, 0) + 1
@@ -111,7 +111,7 @@ GROUPINGS: Mapping[str, Grouping] = MappingProxyType(
         )
     }
 )
-"""The ways of grouping jobs by name; sizes are those of the trace, processors or nodes, in powers of four."""
+"""The ways of grouping jobs, by name. Sizes are the trace's, in processors or nodes, in classes by powers of four."""
 
 
 def grouping_names() -> list[str]:
@@ -120,7 +120,7 @@ def grouping_names() -> list[str]:
 
 
 def groupings_named(texts: Sequence[str]) -> tuple[Grouping, ...]:
-    """Return groupings by their names, several with commas between, each once; raise `UsageError` for another name."""
+    """Return groupings by their names, which commas may separate, each once; raise `UsageError` for an unknown name."""
     names = dict.fromkeys(name.strip() for text in texts for name in text.split(",") if name.strip())
     unknown = next((name for name in names if name not in GROUPINGS), None)
     if unknown is not None:
@@ -135,7 +135,7 @@ def measure_groups(
     trim: Trim = NO_TRIM,
     starvation_s: float = STARVATION_S,
 ) -> dict[str, JobStatistics]:
-    """Summarize the jobs of each group that are not trimmed; ``labels`` are in the order of the schedule."""
+    """Return statistics of the jobs of each group that are not trimmed; ``labels`` are in the order of the schedule."""
     kept = np.zeros(len(labels), dtype=np.bool_)
     kept[trim.kept(len(labels))] = True
     measured, held = measured_jobs(schedule, starvation_s), np.array(labels, dtype=np.object_)
@@ -143,10 +143,10 @@ def measure_groups(
 
 
 def overloaded_jobs(schedule: Schedule, partitions: Sequence[str]) -> BoolArray:
-    """Return whether the queue in which each job waits does not drain, shape ``(n,)``.
+    """Return whether the queue of each job is overloaded, see `is_overloaded`; shape ``(n,)``.
 
-    On a cluster with partitions each has a queue of its own, which is measured by the cores and by the GPUs of its
-    nodes; else there is one, of the whole machine. See `is_overloaded`; ``partitions`` has that of every job.
+    On a cluster with partitions, each partition has a queue, which is measured by the cores and by the GPUs of its
+    nodes. Otherwise there is one queue for the whole machine. ``partitions`` has the partition of every job.
     """
     submit, found = schedule.workload.submit, np.zeros(len(partitions), dtype=np.bool_)
     quarters = np.linspace(float(submit.min()), float(submit.max()), 5)

@@ -1,4 +1,4 @@
-"""Which job gets and holds what on which node, and which jobs run as guests on units that others hold."""
+"""Tracks the units that jobs hold on nodes, and the guests that run on units of other jobs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from allocopt.simulator.state import FREE, RUNNING, State
 
 
 class Share(NamedTuple):
-    """Share of a job: distinct nodes, shape ``(k,)``, and units of each resource on each of them, shape ``(k, R)``."""
+    """The distinct nodes of a job, shape ``(k,)``, and its units of each resource on each of them, shape ``(k, R)``."""
 
     nodes: IntArray
     units: IntArray
@@ -28,19 +28,19 @@ class Share(NamedTuple):
 
 
 class Allocator(Protocol):
-    """Decides where jobs go that start at the same time."""
+    """Places jobs that start at the same time."""
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
         """Return the share of each job.
 
-        Jobs are named by their numbers, as text. They ask for ``request`` units of each resource, shape ``(jobs, R)``,
-        together no more than are ``free`` on the nodes, shape ``(nodes, R)``.
+        ``names`` are the numbers of the jobs, as text. ``request`` has their units of each resource, shape
+        ``(jobs, R)``; the total does not exceed the units ``free`` on the nodes, shape ``(nodes, R)``.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class DepthFirst(Allocator):
-    """Node by node in the order of their numbers, each filled before the next (CuSH's depth-first, section 3.2)."""
+    """Fills one node after the other, in the order of their numbers (CuSH's depth-first placement, section 3.2)."""
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
         left = free.copy()
@@ -49,7 +49,7 @@ class DepthFirst(Allocator):
 
 @dataclass(frozen=True, slots=True)
 class BreadthFirst(Allocator):
-    """One unit from every node in turn: as many nodes as there are (CuSH's breadth-first placement, section 3.2)."""
+    """Takes one unit from every node in turn, so uses many nodes (CuSH's breadth-first placement, section 3.2)."""
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
         left, shares = free.copy(), []
@@ -57,11 +57,11 @@ class BreadthFirst(Allocator):
             units = np.zeros_like(left)
             for resource, wanted in enumerate(asked.tolist()):
                 available = left[:, resource]
-                # The largest number such that taking as many from every node, or all it has, is not more than wanted.
+                # The largest level at which min(level, available) of all nodes is at most the wanted units in total.
                 taken = np.minimum(available, np.arange(available.max(initial=0) + 1)[:, np.newaxis]).sum(axis=1)
                 level = np.searchsorted(taken, wanted, "right") - 1
                 units[:, resource] = np.minimum(available, level)
-                # What is over comes from the first ones.
+                # The first nodes with more available give the remaining units.
                 over = np.flatnonzero(available > level)[: wanted - units[:, resource].sum()]
                 units[over, resource] += 1
             shares.append(_take(left, units))
@@ -75,13 +75,13 @@ def _take(left: IntArray, units: IntArray) -> Share:
 
 
 def _first_units(free: IntArray, asked: IntArray) -> IntArray:
-    # Of each resource as many as are asked for, from the first ones that are free.
+    # Take the units of each resource from the first nodes that have some free.
     before = np.cumsum(free, axis=0) - free
     return np.clip(asked - before, 0, free)
 
 
 class HeldNodes:
-    """Free units of every node, and the jobs that hold the others; errors name jobs by their ``ids``."""
+    """Free units of every node, and the jobs that hold the other units; errors name jobs by their ``ids``."""
 
     def __init__(self, platform: Platform, ids: IntArray) -> None:
         self.capacity, self.free = platform.capacity, platform.capacity.copy()
@@ -91,11 +91,11 @@ class HeldNodes:
         self._holders: set[int] = set()
 
     def idle_nodes(self) -> IntArray:
-        """Nodes of which nothing is held, rising."""
+        """Return the nodes without held units, in increasing order."""
         return np.flatnonzero(self._idle)
 
     def share_of(self, nodes: IntArray, request: IntArray) -> Share:
-        """Take what a job asks for from the nodes that were chosen for it, in their order."""
+        """Return the share of a job that takes its request from the chosen nodes, in their order."""
         if nodes.size and not (0 <= nodes.min() and nodes.max() < len(self.free)):
             return Share(nodes, np.zeros((len(nodes), len(request)), dtype=np.int64))
         if not self._is_shared:
@@ -111,7 +111,7 @@ class HeldNodes:
         return share
 
     def hold(self, job: int, share: Share, request: IntArray) -> None:
-        """Let a job hold its share; `InvalidSolutionError` if that is not what it asks for, or not free."""
+        """Let a job hold its share; raise `InvalidSolutionError` if it differs from the request, or is not free."""
         nodes, units = share
         name = f"job {self._ids[job]}"
         if nodes.ndim != 1 or units.shape != (len(nodes), len(self._resources)):
@@ -119,7 +119,7 @@ class HeldNodes:
             raise InvalidSolutionError(f"{name} {fault}, must be (k,) and (k, {len(self._resources)})")
         if len(nodes) and not (0 <= nodes.min() and nodes.max() < len(self.free)):
             wrong = nodes[(nodes < 0) | (nodes >= len(self.free))][0]
-            raise InvalidSolutionError(f"{name} gets node {wrong}, nodes are numbered 0 to {len(self.free) - 1}")
+            raise InvalidSolutionError(f"{name} gets node {wrong}, but nodes are numbered 0 to {len(self.free) - 1}")
         if len(np.unique(nodes)) < len(nodes):
             raise InvalidSolutionError(f"{name} gets a node twice")
         short = (units < 0) | (units > self.free[nodes])
@@ -133,43 +133,43 @@ class HeldNodes:
         got = units.sum(axis=0)
         for resource, wanted, given in zip(self._resources, request, got, strict=True):
             if wanted != given:
-                raise InvalidSolutionError(f"{name} gets {given} {resource}, it asks for {wanted}")
+                raise InvalidSolutionError(f"{name} gets {given} {resource}, but asks for {wanted}")
         self.free[nodes] -= units
         self._idle[nodes] = False
         self.shares[job] = share
         self._holders.add(job)
 
     def release(self, job: int) -> None:
-        """Let a job give back what it holds."""
+        """Free the units that a job holds."""
         share = self.held_by(job)
         self._holders.remove(job)
         self.free[share.nodes] += share.units
         self._idle[share.nodes] = (self.free[share.nodes] == self.capacity[share.nodes]).all(axis=1)
 
     def nodes(self) -> tuple[IntArray, ...]:
-        """Nodes that each job got, empty for those that never started."""
+        """Return the nodes of each job, empty for a job that never started."""
         none = np.empty(0, dtype=np.int64)
         return tuple(none if share is None else share.nodes for share in self.shares)
 
 
 class Guest(NamedTuple):
-    """A job that runs on units which another one holds, and its quota in percent of these."""
+    """A job that runs on units of another job, and its quota in percent of these units."""
 
     job: int
     percent: int
 
 
 class Guests:
-    """Guests by host. What a guest asks for is put aside, so that it holds nothing of its own."""
+    """Guests by host. The request of a guest is kept here and set to 0 in the state, so that it holds no units."""
 
     def __init__(self, state: State, ids: IntArray) -> None:
         self._state, self._ids = state, ids
         self._of: dict[int, Guest] = {}
         self._asked: dict[int, IntArray] = {}
         self.of: Mapping[int, Guest] = MappingProxyType(self._of)
-        """The guest of each job that has one, by the number of the job."""
+        """The guest of each host, by the number of the host."""
         self.ended_at: dict[int, float] = {}
-        """When each job that was a guest came to hold its own units, or ended as one."""
+        """Time at which each former guest began to hold its own units, or ended as a guest."""
 
     def start(self, job: int, host: int, percent: int) -> bool:
         """Start a waiting job as the guest of a running one; return False if it does not wait."""
@@ -182,7 +182,7 @@ class Guests:
             raise InvalidSolutionError(f"{who}, which has one already")
         asked, held = self._state.request[job].copy(), self._state.request[host]
         if (asked > held).any():
-            raise InvalidSolutionError(f"{who}: it asks for {asked} units of its {held}")
+            raise InvalidSolutionError(f"{who}: the guest asks for {asked} units, its host holds {held}")
         self._check_percent(percent)
         self._state.request[job] = 0
         if not start_waiting(self._state, job):
@@ -193,14 +193,14 @@ class Guests:
         return True
 
     def set_quota(self, host: int, percent: int) -> None:
-        """Give the guest of a job another quota."""
+        """Change the quota of a host's guest."""
         if host not in self._of:
             raise InvalidSolutionError(f"job {self._ids[host]} has no guest whose quota could change")
         self._check_percent(percent)
         self._of[host] = self._of[host]._replace(percent=percent)
 
     def leave(self, ended: Iterable[int]) -> None:
-        """Let jobs end; a guest whose host has ended holds what it asks for from now on."""
+        """Remove ended jobs; a guest whose host has ended holds the units of its request from now on."""
         gone = set(ended)
         for host, guest in list(self._of.items()):
             if host in gone or guest.job in gone:

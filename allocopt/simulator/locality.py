@@ -1,8 +1,8 @@
-"""Locality: how much longer a job takes where it was put, by its kind, the policy and the GPUs it asks for.
+"""Locality: how much longer a job takes, by its workload type, the allocation policy and the GPUs that it requests.
 
-Source of the penalties: CuSH (Domeniconi, Lee and Morari, DRL4KDD 2019), section 3.1: service time = requested time +
-penalty, and the penalty is a linear function of the GPUs asked for, one for each workload type and allocation policy.
-Its coefficients come with the package, are fitted to measured jobs, or are replaced by measured throughputs.
+The penalties follow CuSH (Domeniconi, Lee and Morari, DRL4KDD 2019), section 3.1: service time = requested time +
+penalty. The penalty is a linear function of the requested GPUs, for each workload type and allocation policy. The
+coefficients are those of the package, are fitted to measured jobs, or are replaced by measured throughputs.
 """
 
 import re
@@ -30,20 +30,20 @@ from allocopt.simulator.held_nodes import Allocator, BreadthFirst, DepthFirst, S
 class _Named(IntEnum):
     @property
     def label(self) -> str:
-        """Its name in files."""
+        """Name in files."""
         return self.name.lower().replace("_", "-")
 
 
 class WorkloadType(_Named):
-    """What bounds the speed of a job; of an unknown type the mean of the two others is taken."""
+    """Resource that limits the speed of a job."""
 
-    COMPUTE = 0  # computation, as of dgemm, a product of matrices: faster on few nodes
-    NETWORK = 1  # the network, as of daxpy, a sum of vectors: faster on many nodes
-    UNKNOWN = 2
+    COMPUTE = 0  # computation, for example dgemm, a matrix product: faster on few nodes
+    NETWORK = 1  # the network, for example daxpy, a sum of vectors: faster on many nodes
+    UNKNOWN = 2  # counts as the mean of the other two
 
 
 class Policy(_Named):
-    """Whether a job is put on as few nodes as possible, or on as many."""
+    """Whether a job is placed on as few nodes as possible, or on as many as possible."""
 
     DEPTH_FIRST = 0
     BREADTH_FIRST = 1
@@ -71,22 +71,22 @@ class _TableModel(FileModel):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A penalty that grows with the GPUs asked for."""
+    """A penalty that is linear in the requested GPUs."""
 
     base: float
     per_gpu: float  # penalty of each GPU
 
     def at(self, gpus: IntArray) -> FloatArray:
-        """Penalties of jobs that ask for so many GPUs."""
+        """Return the penalties of jobs that request these numbers of GPUs."""
         return self.base + self.per_gpu * gpus.astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class PenaltyTable:
-    """The coefficients of the model: the line of every workload type and policy, in a unit of time that its user knows.
+    """The coefficients of the model: a line for every workload type and policy, in any unit of time.
 
-    Those of ``UNKNOWN`` may be left out and are then the means of the two other types'. Raises `InvalidProblemError` if
-    a line is missing or not finite.
+    Lines of ``UNKNOWN`` may be left out; the default is the mean of the two other types. Raises `InvalidProblemError`
+    if a line is missing or not finite.
     """
 
     lines: Mapping[tuple[WorkloadType, Policy], Line]
@@ -108,20 +108,20 @@ class PenaltyTable:
 
     @classmethod
     def read(cls, path: Path | str) -> "PenaltyTable":
-        """Read coefficients, in seconds; a `BadFileError` tells why a file cannot be read, or what in it is wrong."""
+        """Read coefficients, in seconds; raise `BadFileError` if the file cannot be read or is wrong."""
         path = Path(path)
         model = validated(_TableModel, check_header(parse_json(read_text(path), path), path, _FORMAT), path)
         lines: dict[tuple[WorkloadType, Policy], Line] = {}
         for number, one in enumerate(model.lines):
             key = _WORKLOADS[one.workload], _POLICIES[one.policy]
             if key in lines:
-                raise bad_file(path, f"lines[{number}]", f"is the second of {one.workload} jobs, {one.policy}")
+                raise bad_file(path, f"lines[{number}]", f"is a second line for {one.workload} jobs, {one.policy}")
             lines[key] = Line(one.base_s, one.per_gpu_s)
         with problem_faults_named(path):
             return cls(lines)
 
     def write(self, path: Path | str) -> None:
-        """Write coefficients, given in seconds. Raises `BadFileError` if the file cannot be written."""
+        """Write coefficients, which must be in seconds; raise `BadFileError` if the file cannot be written."""
         lines = [
             {"workload": kind.label, "policy": policy.label, "base_s": line.base, "per_gpu_s": line.per_gpu}
             for (kind, policy), line in sorted(self.lines.items())
@@ -129,14 +129,14 @@ class PenaltyTable:
         write_text(Path(path), json_by_line({"format": _FORMAT, "version": VERSION, "lines": lines}))
 
     def in_unit(self, unit_s: float) -> "PenaltyTable":
-        """Return a table in seconds as one in units of so many seconds."""
+        """Return the table, which must be in seconds, in units of ``unit_s`` seconds."""
         if not unit_s > 0:
             raise UsageError(f"the unit of time is {unit_s} s, must be positive")
         lines = {key: Line(line.base / unit_s, line.per_gpu / unit_s) for key, line in self.lines.items()}
         return PenaltyTable(lines)
 
     def penalties(self, kinds: IntArray, gpus: IntArray) -> FloatArray:
-        """Return the penalty of jobs, by `WorkloadType` and number of GPUs, under each policy, shape ``(n, 2)``."""
+        """Return the penalties of jobs under each policy, shape ``(n, 2)``, from their workload types and GPUs."""
         penalties = np.zeros((len(kinds), len(Policy)))
         for (kind, policy), line in self.lines.items():
             chosen = kinds == kind
@@ -146,21 +146,21 @@ class PenaltyTable:
 
 @dataclass(frozen=True, slots=True)
 class Penalised:
-    """Every job takes longer by a penalty of its own, or by that of the policy that was chosen for it.
+    """Every job takes longer by its own penalty, or by its penalty under the policy that was chosen for it.
 
     Raises `InvalidProblemError` if a penalty would make a job end before it starts.
     """
 
     run: FloatArray  # requested times of the jobs in seconds, shape ``(n,)``
-    # Seconds that they take longer, less where negative: shape ``(n,)``, or ``(n, 2)`` under each policy.
+    # Penalties in seconds, may be negative: shape ``(n,)``, or ``(n, 2)`` for each policy.
     penalty_s: FloatArray
-    # The policy of each job, by its number as text, known when the job starts at the latest; None where penalties are
-    # the same wherever a job is put.
+    # The policy of each job, by its number as text, known at the latest when the job starts; None if penalties do not
+    # depend on policies.
     policies: Mapping[str, Policy] | None = None
 
     def __post_init__(self) -> None:
         if (self.penalty_s.T <= -self.run).any():
-            raise InvalidProblemError("locality", "a penalty takes more than the whole run time away")
+            raise InvalidProblemError("locality", "a penalty leaves no run time")
 
     def speeds(self, change: Change) -> Iterable[tuple[int, float]]:
         """Return the speeds of the jobs that have just started; they keep them."""
@@ -171,7 +171,7 @@ class Penalised:
 
 @dataclass(frozen=True, slots=True)
 class ByPolicy(Allocator):
-    """An allocator that puts every job where its own policy says, known when the job starts at the latest."""
+    """An allocator that places every job by its own policy, which must be known when the job starts."""
 
     policies: Mapping[str, Policy]  # by the number of the job, as text
 
@@ -192,10 +192,10 @@ SIERRA_TABLE = PenaltyTable(
         (WorkloadType.NETWORK, Policy.BREADTH_FIRST): Line(0.5, 0.0016),
     }
 )
-"""Timesteps of a job without GPUs, and for each GPU that it asks for, as they come with the package.
+"""The package's coefficients: penalties in timesteps of a job without GPUs, and for each GPU that it requests.
 
-The paper prints no numbers (its Figure 2 is a picture). These are no measurements: they were fitted, on training job
-sets only, to NTAT, waits and rewards of both machines in Table 1; see docs/cush.md. Fit your own with
+The paper prints no numbers (its Figure 2 is a picture). These are not measurements: they were fitted, only on training
+job sets, to NTAT, waits and rewards of both machines in Table 1; see docs/cush.md. Fit your own with
 ``allocopt calibrate locality``.
 """
 # Largest request of the paper's job sets as a share of the cluster, chosen together with the coefficients.
@@ -203,19 +203,19 @@ SHARE = 0.47
 
 _SPREAD, _ALONE = "_unconsolidated", "null"
 _JOB = re.compile(r"\('(?P<name>[^']*?(?: \(batch size \d+\))?)', (?P<gpus>\d+)\)")
-# Doublings of a batch of one that count as 1.
+# log2 of the batch size that counts as 1.
 _LOG_BATCH = 13.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Curve:
-    """How a job's speed depends on where it is put."""
+    """A job's slowdown by number of GPUs and policy."""
 
-    gpus: IntArray  # numbers of GPUs with which it was measured, rising, shape ``(k,)``
-    slowdown: FloatArray  # times it takes under each `Policy` over the shorter of the two, shape ``(k, 2)``
+    gpus: IntArray  # numbers of GPUs with which it was measured, in increasing order, shape ``(k,)``
+    slowdown: FloatArray  # time under each `Policy` over the shorter of both times, shape ``(k, 2)``
 
     def at(self, gpus: IntArray) -> FloatArray:
-        """Slowdown with so many GPUs, shape ``(n, 2)``: linear in log2 between measurements, constant beyond them."""
+        """Return slowdowns, shape ``(n, 2)``: linear in log2 of the GPUs between measurements, constant beyond them."""
         measured, asked = np.log2(self.gpus), np.log2(np.maximum(gpus, 1))
         lines = np.stack([np.interp(asked, measured, self.slowdown[:, policy]) for policy in Policy], axis=1)
         return np.asarray(lines / lines.min(axis=1, keepdims=True))
@@ -223,12 +223,12 @@ class _Curve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurements:
-    """Throughputs of deep-learning jobs on one server and spread over several: the measured locality model.
+    """The measured locality model: throughputs of deep-learning jobs on one server, and spread over several.
 
-    The file is the one of the Gavel scheduler (Narayanan, Santhanam, Kazhamiaka, Phanishayee and Zaharia,
-    "Heterogeneity-aware cluster scheduling policies for deep learning workloads", OSDI 2020): for each GPU type, and
-    for the type with ``_unconsolidated`` after it, the throughput of every job alone on 1, 2, 4 or 8 GPUs. It is read
-    at run time and does not come with the package.
+    The file is that of the Gavel scheduler (Narayanan, Santhanam, Kazhamiaka, Phanishayee and Zaharia,
+    "Heterogeneity-aware cluster scheduling policies for deep learning workloads", OSDI 2020). For each GPU type, and
+    for its name followed by ``_unconsolidated``, it has the throughput of every job that runs alone on 1, 2, 4 or 8
+    GPUs. It is not part of the package.
     """
 
     curves: Mapping[str, Mapping[str, _Curve]]  # the curve of each job on each GPU type, by type and name
@@ -237,9 +237,9 @@ class Measurements:
     def read(cls, path: Path | str) -> "Measurements":
         """Read throughputs; see `Measurements`.
 
-        Jobs that were not measured both on one server and spread over several, with several GPUs, are left out; so is a
-        number of GPUs with which the job did not run. Raises `BadFileError` if the file cannot be read or does not hold
-        throughputs.
+        A number of GPUs is left out if a job was not measured with it both on one server and spread over several. A job
+        is left out if no number of several GPUs remains. Raises `BadFileError` if the file cannot be read or does not
+        hold throughputs.
         """
         path = Path(path)
         found = parse_json(read_text(path), path)
@@ -257,20 +257,20 @@ class Measurements:
             for name in sorted({name for name, _ in both}):
                 counts = [gpus for job, gpus in both if job == name]
                 times = np.array([[1 / packed[name, gpus], 1 / spread[name, gpus]] for gpus in counts])
-                # One GPU is on one server whatever the policy.
+                # One GPU is on one server under both policies.
                 slowdown = np.concatenate([np.ones((1, len(Policy))), times / times.min(axis=1, keepdims=True)])
                 curves[gpu_type][name] = _Curve(np.array([1, *counts]), slowdown)
         return cls(curves)
 
     @property
     def gpu_types(self) -> tuple[str, ...]:
-        """GPU types that were measured."""
+        """Measured GPU types."""
         return tuple(sorted(self.curves))
 
     def jobs(self, gpu_type: str) -> tuple[str, ...]:
-        """Jobs that were measured on a GPU type. Raises `UsageError` if there is no such type."""
+        """Return the jobs that were measured on a GPU type; raise `UsageError` if there is no such type."""
         if gpu_type not in self.curves:
-            raise UsageError(f"no GPU {gpu_type!r} was measured; there are {', '.join(self.gpu_types)}")
+            raise UsageError(f"GPU {gpu_type!r} was not measured; measured are {', '.join(self.gpu_types)}")
         return tuple(sorted(self.curves[gpu_type]))
 
     @property
@@ -279,12 +279,12 @@ class Measurements:
         return tuple(sorted({_parts(name)[0] for jobs in self.curves.values() for name in jobs}))
 
     def service(self, gpu_type: str, names: Sequence[str], length: FloatArray, gpus: IntArray) -> FloatArray:
-        """Return how long jobs take under each `Policy`, shape ``(n, 2)``; under the better one it is ``length``."""
+        """Return the service times of jobs under each `Policy`, shape ``(n, 2)``; the shorter one is ``length``."""
         rows = [self.curves[gpu_type][name].at(gpus[[job]])[0] for job, name in enumerate(names)]
         return np.asarray(length[:, np.newaxis] * np.array(rows).reshape(len(names), len(Policy)))
 
     def traits(self, gpu_type: str, names: Sequence[str]) -> FloatArray:
-        """Describe jobs: their family, log2 of the batch size over 13, and the GPU type, all within 0 .. 1."""
+        """Return features of jobs within 0 .. 1: one-hot family, log2 of the batch size over 13, one-hot GPU type."""
         types, families = [float(gpu_type == known) for known in self.gpu_types], self.families
         rows = []
         for family, batch in map(_parts, names):
@@ -303,7 +303,7 @@ def _throughputs(path: Path, place: str, jobs: object) -> _Throughputs:
     for key, partners in jobs.items():
         match = _JOB.fullmatch(key)
         if match is None:
-            raise bad_file(path, place, f"{shown(key)} is no job, must be like \"('LM (batch size 5)', 2)\"")
+            raise bad_file(path, place, f"{shown(key)} is not a job, must look like \"('LM (batch size 5)', 2)\"")
         alone = partners.get(_ALONE) if isinstance(partners, dict) else None
         if not isinstance(alone, int | float) or isinstance(alone, bool) or alone < 0:
             raise bad_file(path, place, key, f"{_ALONE} is {shown(alone)}, must be a throughput")
@@ -324,18 +324,18 @@ _Kind = TypeVar("_Kind")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A job that ran."""
+    """A measured run of a job."""
 
     workload: WorkloadType
     policy: Policy
     gpus: int
-    # Seconds that it was requested for, and that it took.
+    # Requested time and measured time in seconds.
     requested_s: float
     service_s: float
 
     @classmethod
     def read(cls, path: Path | str) -> "list[Measured]":
-        """Read measured jobs of a CSV file; ``.gz`` is decompressed.
+        """Read measured jobs from a CSV file, plain or compressed (``.gz``).
 
         Its columns are ``workload`` (compute, network, unknown), ``policy`` (depth-first, breadth-first), ``gpus``,
         ``requested_s`` and ``service_s``. Raises `BadFileError` if the file cannot be read, or a row is wrong; it names
@@ -356,19 +356,19 @@ class Measured:
 
 @dataclass(slots=True)
 class TypeClassifier:
-    """Remembers how long applications took, and says which lines of a table they follow."""
+    """Records runs of applications, and determines which workload type in a table fits them best."""
 
-    # The locality model, in seconds, and runs of an application before it is classified, at least 1.
+    # The locality model, in seconds; and the runs needed to classify an application, at least 1.
     table: PenaltyTable
     runs: int = 3
     _seen: dict[str, list[Measured]] = field(default_factory=lambda: defaultdict(list))
 
     def observe(self, application: str, run: Measured) -> None:
-        """Take note of a run; the type that it says is not looked at."""
+        """Record a run; its workload type is ignored."""
         self._seen[application].append(run)
 
     def type_of(self, application: str) -> WorkloadType:
-        """Return the type whose lines leave the least squares of the penalties; unknown before enough runs."""
+        """Return the type with the least squared error of the penalties; unknown if there are too few runs."""
         seen = self._seen.get(application, [])
         if len(seen) < self.runs:
             return WorkloadType.UNKNOWN

@@ -1,13 +1,15 @@
 """The metrics of a schedule: over its jobs, by size of job, and over the machine's time.
 
-The fragmentation of the idle nodes, at one instant and one level of the tree, with f_g idle nodes in group g and f in
-all, is ``1 - sum_g f_g^2 / S(f)``, S(f) being the most that f idle nodes can give, packed into the largest groups one
-after the other. It is 0 where they are packed (so on an empty machine) and tends to 1 as they scatter.
+Fragmentation of the idle nodes is defined at one instant and one level of the tree. With f_g idle nodes in group g and
+f in total, it is ``1 - sum_g f_g^2 / S(f)``. S(f) is the largest sum that f idle nodes can have, when they fill the
+largest groups one after the other. Fragmentation is 0 if they are packed like this (so on an empty machine), and tends
+to 1 as they scatter.
 
-The sum of squares counts the ordered pairs of idle nodes that share a group, each node with itself included: Simpson's
-index of concentration (Nature 163, 1949, doi:10.1038/163688a0) times f^2, and the only thing by which the hop cost of a
-node set depends on where it lies (see `hop_costs`). The classic external fragmentation of memory, 1 minus
-the share of the largest free block, sees one group alone and would call an empty cluster of many leaves fragmented.
+The sum of squares counts the ordered pairs of idle nodes that share a group, including each node with itself. It is
+Simpson's index of concentration (Nature 163, 1949, doi:10.1038/163688a0) times f^2, and the only property of a node
+set's position on which its hop cost depends (see `hop_costs`). The classic external fragmentation of memory, 1 minus
+the share of the largest free block, considers only one group and would call an empty cluster of many leaves
+fragmented.
 """
 
 from collections.abc import Sequence
@@ -24,16 +26,16 @@ from allocopt.simulator.schedule import HOP_COST, ClusterSchedule, JobTimes, Sch
 
 CLASS_RATIO = 4  # largest size of a class over that of the class before
 STARVATION_S = 86_400.0
-# Backlog, in the time of all submissions, above which a queue does not just come and go: real logs of weeks to years
-# stay below 0.02 under EASY, a machine that is asked for all that it has is above 0.06.
+# Backlog, relative to the time of all submissions, above which a queue counts as overloaded. Real logs of weeks to
+# years stay below 0.02 under EASY; a machine whose whole capacity is requested is above 0.06.
 _OVERLOADED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How one measure is distributed over jobs.
+    """The distribution of one measure over jobs.
 
-    ``percentile_95`` is what 95 % of the jobs do not exceed, interpolated linearly between jobs as the median is.
+    ``percentile_95`` is not exceeded by 95 % of the jobs; like the median it is interpolated linearly between jobs.
     """
 
     mean: float
@@ -50,10 +52,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class JobStatistics:
-    """Some jobs, summarized: the distributions of the measures of `JobTimes`.
+    """Statistics of some jobs: the distributions of the measures of `JobTimes`.
 
-    ``starved`` of them waited longer than the threshold. The mean hop cost is that of the jobs of several nodes; None
-    where there are none or nodes are not known.
+    ``starved`` is the number of jobs that waited longer than the threshold. The mean hop cost is over the jobs of
+    several nodes; None if there are none, or nodes are not known.
     """
 
     jobs: int
@@ -67,7 +69,7 @@ class JobStatistics:
 
 @dataclass(frozen=True, slots=True)
 class SizeClass:
-    """The jobs whose number of processors lies within limits, both included."""
+    """The jobs of ``fewest`` to ``most`` processors, and their statistics."""
 
     fewest: int
     most: int
@@ -76,12 +78,12 @@ class SizeClass:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredJobs:
-    """Jobs with all that is measured of each, arrays of shape ``(n,)``."""
+    """Jobs with the measures of each, arrays of shape ``(n,)``."""
 
     processors: IntArray | FloatArray
     times: JobTimes
     starved: NDArray[np.bool_]  # whether it waited longer than the threshold
-    hop_costs: FloatArray | None  # its hop cost, NaN for a job of one node; None where nodes are not known
+    hop_costs: FloatArray | None  # its hop cost, NaN for a job of one node; None if nodes are not known
 
     def statistics(self, which: NDArray[np.bool_] | slice) -> JobStatistics:
         """Summarize some of the jobs, at least one."""
@@ -111,42 +113,41 @@ def size_classes(processors: IntArray | FloatArray) -> tuple[IntArray, IntArray]
 
 
 def measured_jobs(schedule: Schedule, starvation_s: float = STARVATION_S, hop_cost: float = HOP_COST) -> MeasuredJobs:
-    """Return all that is measured of each job of a schedule; see `measure`."""
+    """Return the measures of each job of a schedule; see `measure`."""
     times = schedule.job_times
     costs = schedule.hop_costs(hop_cost)
     return MeasuredJobs(schedule.workload.processors, times, times.wait_s > starvation_s, costs)
 
 
 class _Window(NamedTuple):
-    start: float  # A span of time, in seconds; what is measured of the machine is measured within it
+    start: float  # Begin and end, in seconds, of the time in which the machine is measured
     end: float
 
     def clip(self, times: FloatArray) -> FloatArray:
         return np.clip(times, self.start, self.end)
 
     def mean(self, since: FloatArray, until: FloatArray, weights: FloatArray | IntArray | float = 1.0) -> float:
-        """Mean over time of how many intervals are open, each with its weight; 0 where the window has no length."""
+        """Return the mean over time of the total weight of open intervals; 0 if the window has no length."""
         length = self.end - self.start
         total = float(((self.clip(until) - self.clip(since)) * weights).sum())
         return total / length if length > 0 else 0.0
 
 
 def _of_nodes(schedule: Schedule, window: _Window) -> tuple[float | None, tuple[float | None, ...] | None]:
-    # The share of the nodes on which some job is, and the fragmentation of the others: a mean over the time in which
-    # there are any; None for a level if there never are. The work grows as m log m in the number m of nodes started and
-    # ended on.
+    # Returns the share of busy nodes, and per level the mean fragmentation over the time in which some node is idle,
+    # None if none ever is. Takes O(m log m) for m starts and ends of jobs on nodes.
     if schedule.nodes is None or schedule.topology is None:
         return None, None
     jobs = np.repeat(np.arange(len(schedule.nodes)), [len(held) for held in schedule.nodes])
     node = np.concatenate((*schedule.nodes, *schedule.nodes)).astype(np.int64)
     time = np.concatenate((schedule.start[jobs], schedule.end[jobs]))
     step = np.repeat(np.array([1, -1]), len(jobs))
-    # Ends before starts at the same instant. Every node ends with no job, so that one running sum serves all.
+    # Sort ends before starts at the same instant. One running sum serves all nodes, as every node ends without a job.
     order = np.lexsort((step, time, node))
     node, time, step = node[order], time[order], step[order]
     turns = np.flatnonzero(np.cumsum(step) == (step > 0))
     turns = turns[np.argsort(time[turns], kind="stable")]
-    # Nodes that become idle (+1) or busy (-1), in the order of time, and the last of them at every instant.
+    # Nodes that become idle (+1) or busy (-1), in order of time, and the last of these changes at every instant.
     time, node, change, size = time[turns], node[turns], -step[turns], schedule.topology.size
     last = np.flatnonzero(np.diff(time, append=np.inf))
     durations = np.diff(window.clip(np.concatenate(([window.start], time[last], [window.end]))))
@@ -161,13 +162,13 @@ def _of_nodes(schedule: Schedule, window: _Window) -> tuple[float | None, tuple[
             continue
         group, sizes = level[node], np.bincount(level)
         order = np.argsort(group, kind="stable")
-        # Every group ends as it began, all idle, so that one running sum serves all.
+        # One running sum serves all groups, as every group begins and ends with all nodes idle.
         after = np.empty(len(group), dtype=np.int64)
         after[order] = sizes[group[order]] + np.cumsum(change[order])
         before = after - change
         all_idle = int((sizes * sizes).sum())
         squares = np.concatenate(([all_idle], all_idle + np.cumsum(after * after - before * before)[last]))
-        # The largest sum of squares that as many idle nodes can give: they fill the largest groups.
+        # S(f): the largest sum of squares of f idle nodes, which fill the largest groups.
         falling = np.sort(sizes)[::-1]
         nodes = np.concatenate(([0], np.cumsum(falling)))
         filled = np.searchsorted(nodes, idle, "right") - 1
@@ -180,8 +181,8 @@ def _of_nodes(schedule: Schedule, window: _Window) -> tuple[float | None, tuple[
 class Trim:
     """Jobs left out of the metrics because the machine was filling or draining.
 
-    These are shares of the jobs, those submitted first and last, each rounded down to whole jobs; 0.1 is a tenth.
-    Raises `UsageError` if a share is negative or nothing would be left.
+    ``first`` and ``last`` are shares of the jobs submitted first and last, rounded down to whole jobs; 0.1 is a tenth.
+    Raises `UsageError` if a share is negative or no job would be left.
     """
 
     first: float = 0.0
@@ -189,12 +190,12 @@ class Trim:
 
     def __post_init__(self) -> None:
         if not (self.first >= 0 and self.last >= 0 and self.first + self.last < 1):
-            fault = "must not be negative and be less than 1 together"
+            fault = "must be >= 0 and sum to less than 1"
             raise UsageError(f"the shares of jobs trimmed are {self.first:g} and {self.last:g}, {fault}")
 
     def kept(self, jobs: int) -> slice:
-        """Say which of some jobs, in the order of submission, are kept: at least one."""
-        # A thousandth of a job makes up for shares that are no binary fractions.
+        """Return the slice of the jobs, in order of submission, that are kept; at least one."""
+        # A thousandth of a job compensates for rounding errors of shares such as 0.1.
         first, last = int(self.first * jobs + 1e-3), int(self.last * jobs + 1e-3)
         first = min(first, jobs - 1)
         return slice(first, max(jobs - last, first + 1))
@@ -205,15 +206,15 @@ NO_TRIM = Trim()
 
 @dataclass(frozen=True, slots=True)
 class MachineUse:
-    """The machine between the first submission and the last end of the jobs measured, and the seconds between these.
+    """Use of the machine between the first submission and the last end of the measured jobs.
 
-    Utilization is the share of the processor-seconds that jobs held, of a cluster the core-seconds; where jobs may
-    share nodes it is also told by resource, that of nodes being the share on which some job was. Queue lengths count
-    the jobs that waited, over time. Fragmentation (see `allocopt.simulator.metrics`) is one mean per level of the tree
-    below the top, the leaf level first, None where no node was ever idle; None altogether where nodes or topology are
-    not known.
+    The makespan is the length of this time. Utilization is the share of the processor-seconds, on a cluster of the
+    core-seconds, that jobs held. If jobs may share nodes, it is also given by resource; for nodes it is the share of
+    nodes with at least one job. Queue lengths count the waiting jobs over time. Fragmentation (see
+    `allocopt.simulator.metrics`) is a mean for each level of the tree below the top, leaf level first; a level is None
+    if no node was ever idle, and the whole value is None if nodes or topology are not known.
 
-    The backlog is the work that waits, as the time that the whole machine would take for it over the time from the
+    The backlog is the waiting work: the time that the whole machine would need for it, divided by the time from the
     first submission to the last; a mean for each quarter of that time.
     """
 
@@ -228,9 +229,9 @@ class MachineUse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metrics:
-    """Measurements of a schedule: of its jobs, all that are not trimmed and by size, and of the machine.
+    """Metrics of a schedule: of all jobs that are not trimmed, of these by size, and of the machine.
 
-    Jobs that wait longer than ``starvation_s`` seconds count as starved; their ids are in the order of submission.
+    Jobs that wait longer than ``starvation_s`` seconds are ``starved``; their ids are in order of submission.
     """
 
     jobs: JobStatistics
@@ -241,25 +242,25 @@ class Metrics:
 
 
 def is_overloaded(backlog: Sequence[float]) -> bool:
-    """Whether the backlog in the second half of a trace is above a twentieth of its time, in both of its quarters."""
+    """Whether the backlog is above a twentieth of the trace's time in both quarters of its second half."""
     return bool(backlog) and min(backlog[2:]) > _OVERLOADED
 
 
 def backlog(
     schedule: Schedule, held: FloatArray | IntArray, size: float, quarters: FloatArray, which: BoolArray | None = None
 ) -> tuple[float, ...]:
-    """Return the work that waits in each quarter of the submissions, see `MachineUse`.
+    """Return the backlog in each quarter of the submissions, see `MachineUse`.
 
     Parameters
     ----------
     schedule
-        When jobs waited and ran.
+        The schedule of the jobs.
     held, size
-        What each job holds of a resource while it runs, shape ``(n,)``, and how much there is.
+        Units of a resource that each job holds while it runs, shape ``(n,)``, and the machine's total.
     quarters
         The five times at which the quarters begin and end.
     which
-        The jobs that count, shape ``(n,)``; all if not given.
+        Whether each job counts, shape ``(n,)``; all if not given.
     """
     work = held * schedule.run_s / (size * max(float(np.ptp(quarters)), 1e-9))
     work = work if which is None else np.where(which, work, 0.0)
@@ -269,15 +270,15 @@ def backlog(
 def measure(
     schedule: Schedule, trim: Trim = NO_TRIM, starvation_s: float = STARVATION_S, hop_cost: float = HOP_COST
 ) -> Metrics:
-    """Measure a schedule of at least one job; those that wait longer than ``starvation_s`` seconds count as starved.
+    """Return the metrics of a schedule of at least one job; waits above ``starvation_s`` seconds count as starved.
 
-    What is measured of the machine counts all jobs, trimmed ones too, but only while those that are kept are there:
-    from their first submission to their last end.
+    Metrics of the machine include trimmed jobs, but only the time from the first submission to the last end of the jobs
+    that are kept.
     """
     kept, measured = trim.kept(len(schedule.workload)), measured_jobs(schedule, starvation_s, hop_cost)
     window = _Window(float(schedule.workload.submit[kept].min()), float(schedule.end[kept].max()))
     held_from = schedule.start if schedule.held_from is None else schedule.held_from
-    # The queue is longest right after some release; jobs that start as they are released never wait.
+    # The queue is longest just after a release. Jobs that start when they are released never wait.
     released, started = np.sort(window.clip(schedule.release)), np.sort(window.clip(schedule.start))
     waiting = np.searchsorted(released, released, "right") - np.searchsorted(started, released, "right")
     quarters = np.linspace(window.start, float(schedule.workload.submit[kept].max()), 5)

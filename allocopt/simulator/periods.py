@@ -1,21 +1,21 @@
-"""Periods of schedulers that act at multiples of a time."""
+"""Periods of schedulers that act at multiples of a given time."""
 
 import math
 
 from allocopt.errors import UsageError
 
-# Beyond any period that makes sense, and safe from rounding.
+# Limits beyond any useful period, and safe from rounding errors.
 _SHORTEST_S, _LONGEST_S = 1e-3, 1e9
 
 
 def check_period(period_s: float) -> None:
-    """Raise `UsageError` unless a period, in seconds, is in range."""
+    """Raise `UsageError` if a period, in seconds, is out of range."""
     if not _SHORTEST_S <= period_s <= _LONGEST_S:
         raise UsageError(f"the period is {period_s} s, must be within {_SHORTEST_S:g} and {_LONGEST_S:g} s")
 
 
 def due_at(period_s: float, time: float) -> float:
-    """Return the first multiple of a period that is not before a time, in seconds."""
+    """Return the first multiple of a period that is not before ``time``, in seconds."""
     number = math.ceil(time / period_s)
     # The quotient is rounded, so the multiple may be off by one.
     candidates = (multiple * period_s for multiple in (number - 1, number, number + 1))

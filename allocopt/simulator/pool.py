@@ -1,4 +1,4 @@
-"""Room on a platform: units that are counted in total, and placed on nodes, if any, once a job has started."""
+"""Room on a platform: units are counted in total, and placed on nodes, if there are any, once a job has started."""
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from allocopt.simulator.scheduler import Blame, ListScheduler, SchedulerError, k
 from allocopt.simulator.state import ENDED, FREE, NOBODY, QUEUE, STARTED, State, listed, new_state
 from allocopt.traces.workload import Workload
 
-_NO_CLUSTER = "a relocation is for a cluster: here it is not known what a job asks for of each node"
+_NO_CLUSTER = "a relocation needs a cluster: on this machine, requests for each node are not known"
 
 
 class Pool:
@@ -34,13 +34,13 @@ class Pool:
     Parameters
     ----------
     state
-        The simulation.
+        State of the simulation.
     platform
-        The machine. If it has nodes, an allocator chooses those that jobs get.
+        The machine. If it has nodes, the allocator chooses those of jobs.
     ids
         Ids of the jobs, for messages; None for their numbers.
     allocator
-        Chooses the nodes; None where they are not tracked.
+        Chooses the nodes; None if they are not tracked.
     rng
         Source of randomness, see `Room.rng`; None for a new one.
     """
@@ -61,11 +61,11 @@ class Pool:
     ) -> "Pool":
         """Return the room before the first event; see `allocopt.simulator.rooms.room_of`."""
         if downtimes:
-            raise UsageError("downtimes are of the nodes of a cluster: give the machine as a cluster")
+            raise UsageError("downtimes need a cluster: give the machine as a cluster")
         if platform.has_nodes:
             allocator = allocator or DepthFirst()
         elif allocator is not None:
-            raise UsageError("an allocator needs a platform with nodes, this one is a pool of processors")
+            raise UsageError("an allocator needs a platform with nodes; this one is a pool of processors")
         rng = np.random.default_rng(seed)
         posed = workload, _requests(workload, platform, demands or {}), platform.total, rules
         if built_in is not None:
@@ -79,7 +79,7 @@ class Pool:
                 predicts=built_in.predicts,
             )
         else:
-            # The view answers by the rules of EASY, with the queue in the order of arrival.
+            # `View.shadow` and `View.backfillable` use EASY's rules, with the queue in the order of arrival.
             state = new_state(*posed, Backfill.EASY, QueueKeys.by_arrival(len(workload)))
         return cls(state, platform, workload.ids, allocator, rng)
 
@@ -101,7 +101,7 @@ class Pool:
 
     @property
     def tracks_nodes(self) -> bool:
-        """Whether it is known which job holds which nodes."""
+        """Whether the nodes of each job are known."""
         return self.placement is not None
 
     @property
@@ -113,7 +113,7 @@ class Pool:
     def kernels(
         platform: Platform, built_in: ListScheduler | None, *, is_built_in_only: bool, changes_speed: bool
     ) -> tuple[Callable[..., Any], ...]:
-        """Return what a simulation calls; see `allocopt.simulator.rooms.kernels_of`."""
+        """Return the kernels that a simulation calls; see `allocopt.simulator.rooms.kernels_of`."""
         to_the_end, one_pass = run, list_pass
         if built_in is not None:
             to_the_end, one_pass = BUILT_IN.get(built_in.backfill, (run, list_pass))
@@ -125,19 +125,19 @@ class Pool:
         return (*steps, next_backfillable, shadow_of, start_waiting, requeue)
 
     def as_pool(self) -> "Pool":
-        """Return the machine itself, after closing the gaps in its queue."""
+        """Return this object, after closing the gaps in its queue."""
         if self.state.clock["n_gone"][0]:
             tidy_queue(self.state)
         return self
 
     def run(self) -> None:
-        """Simulate the built-in scheduler until nothing is left to happen."""
+        """Simulate the built-in scheduler until no event is left."""
         run_in_slices(partial(self._run, self.state), 2**18)
 
     def advance(self, until: float) -> int:
-        """Go on to the next scheduling point, but not beyond a time in seconds."""
+        """Advance to the next scheduling point, but not beyond ``until``, in seconds."""
         happened = int(advance(self.state, until))
-        # Jobs that have ended give back their nodes, or leave their hosts and guests.
+        # Ended jobs release their nodes, or leave their hosts and guests.
         if self.placement is not None:
             for job in listed(self.state, ENDED, "n_ended").tolist():
                 self.placement.release(job)
@@ -146,20 +146,20 @@ class Pool:
         return happened
 
     def schedule(self) -> None:
-        """Let the built-in scheduler start what it may."""
-        # A long pass stops now and then, so that Ctrl-C is handled between its parts.
+        """Run a pass of the built-in scheduler."""
+        # A long pass is interrupted now and then, so that Ctrl-C is handled between its parts.
         self._pass(self.state)
         while self.state.clock["unfinished"][0]:
             self._pass(self.state)
 
     def change_speed(self, job: int, speed: float) -> None:
-        """Let a running job go on at another speed, from now on."""
+        """Change the speed of a running job from now on."""
         change_speed(self.state, job, speed)
 
     @property
     def head(self) -> int | None:
         """The first waiting job; None if no job waits."""
-        # No gap is in front of it.
+        # Gaps are only behind the head.
         clock = self.state.clock
         return int(self.state.lists[QUEUE, clock["first"][0]]) if clock["n_queued"][0] else None
 
@@ -167,7 +167,7 @@ class Pool:
         """Return the first waiting jobs in the order of the queue, ``most`` at most."""
         clock = self.state.clock
         queue = self.state.lists[QUEUE, clock["first"][0] :][: clock["n_queued"][0] + clock["n_gone"][0]]
-        # Of a long queue with gaps, no more is looked at than it takes.
+        # Search only as much of a long queue with gaps as needed.
         looked_at = most
         while True:
             found = queue[:looked_at]
@@ -177,27 +177,27 @@ class Pool:
             looked_at *= 2
 
     def fits(self, job: int) -> bool:
-        """Whether what a job asks for is free."""
-        # For so few numbers comparing lists is faster than comparing arrays.
+        """Whether the request of a job is free."""
+        # For few numbers, comparing lists is faster than comparing arrays.
         return all(map(operator.le, self.state.request[job].tolist(), self.state.units[FREE].tolist()))
 
     def fitting(self, jobs: IntArray) -> BoolArray:
-        """Whether what each of some jobs asks for is free."""
+        """Return whether the request of each of some jobs is free."""
         fits = np.ones(len(jobs), dtype=np.bool_)
-        # One resource after the other: most machines have only one, and a reduction over that axis is ten times slower.
+        # Loop over resources: most machines have only one, and a reduction over that axis is ten times slower.
         for resource, room in enumerate(self.state.units[FREE].tolist()):
             fits &= self.state.request[jobs, resource] <= room
         return fits
 
     def shadow(self, job: int) -> tuple[float, IntArray]:
-        """Return when a waiting job can start by the estimates, and what is spare then; see `View.shadow`."""
+        """Return when a waiting job can start by the estimates, and the spare units then; see `View.shadow`."""
         spare = np.zeros(len(self.platform.resources), dtype=np.int64)
         return float(shadow_of(self.state, job, spare)), spare
 
     def backfillable(self, heads: Sequence[int]) -> Iterator[int]:
-        """Yield waiting jobs that may start now without delaying the head, if there is one; see `View.backfillable`."""
+        """Yield waiting jobs that may start now without delaying the head, if one is given; see `View.backfillable`."""
         if len(heads) > 1:
-            raise UsageError("this machine has one partition, in which one job can have a reservation")
+            raise UsageError("this machine has one partition, so only one job can have a reservation")
         state, job, shadow, left = self.state, NOBODY, np.inf, np.zeros(len(self.platform.resources), dtype=np.int64)
         for head in heads:
             shadow, left = self.shadow(head)
@@ -206,19 +206,19 @@ class Pool:
             if job == NOBODY:
                 return
             yield job
-            if state.jobs["expected_end"][job] > shadow:  # NaN, and thus False, unless it was started
+            if state.jobs["expected_end"][job] > shadow:  # NaN, and thus False, if it was not started
                 left -= state.request[job]
 
     def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST, *, overtaking: bool = False) -> WholeNodes:
-        """Pose the choice of nodes for the first of some waiting jobs, up to one that does not fit; see `View.window`.
+        """Return the choice of nodes for some waiting jobs, up to the first that does not fit; see `View.window`.
 
-        Raises `UsageError` unless jobs get whole nodes of a topology.
+        Raises `UsageError` if jobs do not get whole nodes of a topology.
         """
         topology, asked = self.platform.topology, self.request[jobs, 0]
         if topology is None:
             raise UsageError("a window of jobs needs a machine whose topology is known, such as a fat tree of nodes")
         if self.platform.is_shared or len(self.platform.resources) > 1:
-            raise UsageError("a window of jobs gets whole nodes, on this platform jobs share them")
+            raise UsageError("a window of jobs needs whole nodes; on this platform jobs share nodes")
         fit = np.cumsum(asked) <= self.free[0]
         if overtaking:
             left = int(self.free[0])
@@ -231,20 +231,20 @@ class Pool:
         return WholeNodes.of(topology, self.idle_nodes, named, name, hop_cost)
 
     def relocation(self, gangs: Mapping[int, float], leaving: Mapping[int, LeaveCosts], name: str) -> PosedRelocation:
-        """Raise `UsageError`: jobs leave nodes for others on a cluster."""
+        """Raise `UsageError`, as relocations need a cluster."""
         raise UsageError(_NO_CLUSTER)
 
     def least_nodes(self, job: int) -> int:
-        """Raise `UsageError`: on a platform jobs ask for units."""
+        """Raise `UsageError`, as requests for each node need a cluster."""
         raise UsageError(_NO_CLUSTER)
 
     def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
-        """Start a job, on the nodes given if any; return False if it does not wait or fit. It takes no tasks.
+        """Start a job, on given nodes if there are any; return False if it does not wait, or does not fit.
 
-        Raises `InvalidSolutionError` if the nodes are not what it asks for, or are not free.
+        Raises `InvalidSolutionError` if the nodes differ from its request or are not free, or tasks are given.
         """
         if tasks is not None:
-            raise InvalidSolutionError(f"tasks are given for job {self._ids[job]}, but the machine is no cluster")
+            raise InvalidSolutionError(f"tasks are given for job {self._ids[job]}, but the machine is not a cluster")
         if not start_waiting(self.state, job):
             return False
         if nodes is None:
@@ -256,19 +256,19 @@ class Pool:
         return True
 
     def requeue(self, job: int) -> None:
-        """Stop a running job and let it join the queue again. Raises `InvalidSolutionError` where it shares units."""
+        """Stop a running job and put it into the queue again; raise `InvalidSolutionError` if it shares units."""
         if self.guests is not None and (
             job in self.guests.of or any(job == one.job for one in self.guests.of.values())
         ):
             raise InvalidSolutionError(f"job {self._ids[job]} shares units with another job, and cannot be requeued")
         requeue(self.state, job)
-        # A job that has just started may not have its nodes yet.
+        # A job that has just started may not have nodes yet.
         if self.placement is not None and self.placement.shares[job] is not None:
             self.placement.release(job)
             self.placement.shares[job] = None
 
     def settle(self) -> None:
-        """Give nodes to jobs that have just started without any. Raises `SchedulerError` if the allocator fails."""
+        """Place jobs that have just started without nodes; raise `SchedulerError` if the allocator fails."""
         placement, allocator = self.placement, self._allocator
         if placement is None or allocator is None:
             return
@@ -282,7 +282,7 @@ class Pool:
             placed = allocator.place(names, self.request[jobs], placement.free.copy())
             shares = [Share(frozen_integers(nodes), frozen_integers(units)) for nodes, units in placed]
         if len(shares) != len(jobs):
-            raise SchedulerError(f"{name} places {len(shares)} jobs where {len(jobs)} have started")
+            raise SchedulerError(f"{name} places {len(shares)} jobs, but {len(jobs)} have started")
         try:
             for job, share in zip(jobs, shares, strict=True):
                 placement.hold(job, share, self.request[job])
@@ -290,24 +290,24 @@ class Pool:
             raise SchedulerError(f"{name} at time {now:g} s: {error}") from None
 
     def held_by(self, job: int) -> Share:
-        """Return the share of a job that has started, where nodes are tracked."""
+        """Return the share of a started job; nodes must be tracked."""
         assert self.placement is not None
         return self.placement.held_by(job)
 
     def partition_of(self, job: int) -> str:
-        """Return no name: all jobs stand in one queue."""
+        """Return an empty name, as all jobs are in one queue."""
         return ""
 
     def asks(self, job: int) -> str:
-        """Say what a job asks for."""
+        """Return the request of a job in words."""
         return self.in_words(self.request[job])
 
     def there_for(self, job: int) -> str:
-        """Say what is free."""
+        """Return the free units in words."""
         return f"{self.in_words(self.free)} free"
 
     def in_words(self, units: IntArray) -> str:
-        """Write amounts of each resource; those of 0 only of the first one."""
+        """Return amounts of resources in words; 0 is shown only for the first resource."""
         named = list(zip(units.tolist(), self.platform.resources, strict=True))
         shown = (named[0], *(pair for pair in named[1:] if pair[0]))
         return ", ".join(f"{count} {name.removesuffix('s') if count == 1 else name}" for count, name in shown)
@@ -319,16 +319,16 @@ class Pool:
 
     @property
     def free_units(self) -> IntArray:
-        """Idle units of each resource on each node; one row where nodes are not tracked."""
+        """Idle units of each resource on each node; one row if nodes are not tracked."""
         return self.free[None, :] if self.placement is None else read_only(self.placement.free)
 
     @property
     def idle_nodes(self) -> IntArray:
-        """Nodes that no job holds, in ascending order; empty where nodes are not tracked."""
+        """Nodes that no job holds, in ascending order; empty if nodes are not tracked."""
         return np.empty(0, dtype=np.int64) if self.placement is None else self.placement.idle_nodes()
 
     def result(self, workload: Workload, release: FloatArray, start: FloatArray, end: FloatArray) -> Schedule:
-        """Return the schedule of a simulation that is over."""
+        """Return the schedule of a finished simulation."""
         held_from = None
         if self.guests is not None and self.guests.ended_at:
             held_from = start.copy()
@@ -338,7 +338,7 @@ class Pool:
 
 
 BUILT_IN = {Backfill.CONSERVATIVE: (run_conservative, conservative_pass)}
-"""Kinds of backfilling with kernels of their own: one that simulates to the end, and one for a single pass."""
+"""Kinds of backfilling with their own kernels: one that simulates to the end, and one for a single pass."""
 
 
 def _requests(workload: Workload, platform: Platform, demands: Mapping[str, IntArray]) -> IntArray:
@@ -347,12 +347,12 @@ def _requests(workload: Workload, platform: Platform, demands: Mapping[str, IntA
     unknown = sorted(set(demands) - set(platform.resources[1:]))
     if unknown:
         known = ", ".join(platform.resources[1:]) or "none"
-        raise UsageError(f"demands for {unknown[0]!r}: resources of this platform that can be asked for: {known}")
+        raise UsageError(f"demands for {unknown[0]!r}: this platform has no such resource; demands may be for {known}")
     columns = [workload.processors]
     for name in platform.resources[1:]:
         units = demands.get(name, np.zeros(len(workload), dtype=np.int64))
         if np.shape(units) != (len(workload),) or np.asarray(units).dtype.kind not in "iu":
-            raise UsageError(f"demands for {name!r} must be {len(workload)} whole numbers, one for each job")
+            raise UsageError(f"demands for {name!r} must be {len(workload)} integers, one for each job")
         columns.append(frozen_integers(units))
     request = np.stack(columns, axis=1)
     for name, units, total in zip(platform.resources, request.T, platform.total, strict=True):

@@ -1,4 +1,4 @@
-"""What a machine looks like as a problem: which nodes waiting jobs get, and who leaves his nodes for them."""
+"""The state of a machine as a problem: nodes for waiting jobs, and running jobs that make room for them."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
@@ -22,24 +22,24 @@ class PosedWindow(Protocol):
         """The choice as a problem; None if there is nothing to choose."""
 
     def without_search(self, problem: WindowProblem) -> WindowSolution:
-        """Return a solution that takes no search, and is feasible under every strategy of the problem."""
+        """Return a solution by a fixed rule, which is feasible under every strategy of the problem."""
 
     def starts(self, solution: WindowSolution | None) -> Iterator[Start]:
         """Yield the starts of all jobs, with their nodes; ``solution`` is None if there is no problem."""
 
 
 class WholeNodes(NamedTuple):
-    """Jobs that get whole nodes: those of one node the first idle nodes, those of several nodes some of the others."""
+    """Jobs that get whole nodes: one-node jobs get the first idle nodes, jobs of several nodes some of the others."""
 
     single: Mapping[int, IntArray]  # one-node jobs, each with its node
     jobs: tuple[int, ...]  # the jobs of several nodes, by priority
-    problem: TopologyProblem | None  # their choice among the other idle nodes; None if there are none
+    problem: TopologyProblem | None  # the choice of their nodes among the other idle nodes; None without such jobs
 
     @classmethod
     def of(
         cls, topology: Topology, idle: IntArray, asked: Mapping[int, Job], name: str, hop_cost: float
     ) -> "WholeNodes":
-        """Give the first idle nodes to the jobs that ask for one, at no cost, and pose the problem of the others."""
+        """Give the first idle nodes to the one-node jobs, which have no hop cost, and make a problem of the others."""
         single = [job for job, request in asked.items() if request.nodes == 1]
         several = {job: request for job, request in asked.items() if request.nodes > 1}
         first, rest = idle[: len(single), None], idle[len(single) :]
@@ -66,10 +66,10 @@ class SharedNodesWindow(NamedTuple):
 
     jobs: tuple[int, ...]  # by priority
     problem: WindowProblem | None
-    greedy: WindowSolution | None  # what the rule of the lowest switch chooses
+    greedy: WindowSolution | None  # the choice of the rule of the lowest switch
 
     def without_search(self, problem: WindowProblem) -> WindowSolution:
-        """Return what the rule of the lowest switch chooses."""
+        """Return the choice of the rule of the lowest switch."""
         assert self.greedy is not None
         return self.greedy
 
@@ -86,20 +86,20 @@ class SharedNodesWindow(NamedTuple):
 
 
 class LeaveCosts(NamedTuple):
-    """What it costs to stop a running job, and to move it; None for what must not be done."""
+    """Costs of stopping and of moving a running job; None if it is not allowed."""
 
     stop: float | None = None
     move: float | None = None
 
 
 class PosedRelocation(NamedTuple):
-    """Which running jobs stop or move, so that waiting jobs can start."""
+    """A problem of running jobs that stop or move so that waiting jobs can start."""
 
     problem: RelocationProblem
     jobs: Mapping[str, int]  # numbers of the jobs by their ids in the problem
 
     def decisions(self, solution: Relocation) -> Iterator[Decision]:
-        """Yield what has to be decided, step by step. A job that moves is queued again, and starts anew at once."""
+        """Yield the decisions of a solution in order; a job that moves is requeued and started again at once."""
         at_end, has_left = self.problem.ends(solution), set()
         for action, name in solution.steps:
             job = self.jobs[name]

@@ -1,4 +1,4 @@
-"""What a site did itself: starts and nodes of a trace as a schedule, and how far from the best its nodes were."""
+"""The site's own record: starts and nodes in a trace as a schedule, and the regret of the chosen nodes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -19,18 +19,19 @@ from allocopt.solving.result import Status
 from allocopt.solving.solve import prepare, solve
 from allocopt.traces.workload import Workload
 
-RECORDED = "as recorded"  # name of what the site did, where allocators and schedulers are named
-_MOST_JUDGED = 1000  # starts, and minutes, spread over the trace: each takes milliseconds on most machines
+RECORDED = "as recorded"  # name of the record in columns of allocators and schedulers
+_MOST_JUDGED = 1000  # starts or minutes, spread over the trace: each takes milliseconds on most machines
 _TIME_LIMIT_S, _MINUTE_S = 1.0, 60.0
 _MOST_NAMED = 3
 _TOLERANCE = 1e-6
 
 
 class Regret(NamedTuple):
-    """How many more hops recorded nodes cost than the proven optimum on what was to be had.
+    """The additional hop cost of recorded nodes, compared with the proven optima on the nodes that were available.
 
-    Numbers of windows that were judged, whose optimum was proved, and that were optimal themselves; over those that
-    were proved the total hop cost of the recorded nodes and of the optima.
+    ``judged`` windows were solved, for ``proved`` of them the optimum was proved, and in ``best`` of these the recorded
+    nodes were optimal. ``chosen`` and ``least`` are the total hop costs of the recorded nodes and of the optima, over
+    proved windows.
     """
 
     judged: int
@@ -41,24 +42,24 @@ class Regret(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Cost beyond the optima, relative to them; 0 where nothing was proved."""
+        """Additional cost relative to the optima; 0 if nothing was proved."""
         return self.chosen / self.least - 1.0 if self.least else 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The jobs of a trace as they ran: those whose starts it tells, on the nodes that the cluster knows."""
+    """The jobs of a trace as they ran: those with recorded starts, on the nodes that are in the cluster."""
 
-    schedule: Schedule  # its nodes are None where the cluster knows none
+    schedule: Schedule  # its nodes are None if no recorded node is in the cluster
     cluster: NamedTree
-    left_out: int  # jobs of the trace without a start
-    strangers: BoolArray  # jobs on nodes that the cluster does not know, shape ``(n,)``
+    left_out: int  # jobs of the trace without a recorded start
+    strangers: BoolArray  # whether each job ran on nodes that are not in the cluster, shape ``(n,)``
     unknown: tuple[str, ...]  # the names of these nodes
-    cores: IntArray  # processors of each node, 1 where nodes are whole
+    cores: IntArray  # processors of each node, 1 if jobs get whole nodes
 
     @classmethod
     def of(cls, workload: Workload, cluster: NamedTree, cores: IntArray) -> "Record | None":
-        """Return the record of a workload on nodes of so many processors; None if it tells no start."""
+        """Return the record of a workload on nodes with ``cores`` processors; None if it has no recorded start."""
         rows = np.flatnonzero(~np.isnan(workload.recorded_start))
         if not len(rows):
             return None
@@ -71,14 +72,14 @@ class Record:
         strangers = np.array([bool(odd[text]) for text in jobs.recorded_nodes], dtype=np.bool_)
         if cores.max() > 1:
             processors = jobs.processors.copy()
-            # A trace that tells nodes counts these, and requests tell what jobs on shared nodes hold.
+            # A trace with nodes counts nodes, so take the processors of jobs on shared nodes from their requests.
             for job, request in enumerate(jobs.requests):
                 if request is not None and request.is_exclusive:
                     processors[job] = cores[nodes[job]].sum() or processors[job]
                 elif request is not None:
                     processors[job] = max(1, round((request.tasks or request.least_nodes) * request.cores_per_task))
             jobs = replace(jobs, processors=processors)
-        # A clock of seconds may tell a start a moment before the submission.
+        # With times in whole seconds, a start may be recorded just before the submission.
         start = np.maximum(jobs.recorded_start, jobs.submit)
         where = (nodes, cluster.tree) if any(map(len, nodes)) else (None, None)
         schedule = Schedule(jobs, int(cores.sum()), jobs.submit, start, start + jobs.run, *where)
@@ -87,28 +88,28 @@ class Record:
 
     @cached_property
     def several(self) -> IntArray:
-        """Jobs that ran on several nodes, all known."""
+        """Jobs that ran on several nodes, all of them in the cluster."""
         sizes = np.array([len(held) for held in self.schedule.nodes or ()], dtype=np.int64)
         return np.flatnonzero((sizes > 1) & ~self.strangers[: len(sizes)])
 
     @cached_property
     def alone(self) -> IntArray:
-        """Those of these on whose nodes no other job was at their start."""
+        """Jobs of `several` that had their nodes exclusively at their start."""
         return self.several[~on_held_nodes(self.schedule)[self.several]]
 
     def regret(self) -> Regret:
-        """Judge at most a thousand starts, each by itself and for a second: all other jobs lie where they were.
+        """Judge at most a thousand single starts, each with a limit of one second; all other jobs stay on their nodes.
 
-        Its own nodes and those with processors left for its part are to be had, of as many processors as its own; those
-        that had more than was left are not judged, nor those on nodes that Slurm would not give them.
+        Available are nodes with as many processors as its own nodes, if enough of these were free for its part. Not
+        judged are starts on nodes with too few free processors, and on nodes that Slurm would not have given them.
         """
         jobs = _spread([[job] for job in self.several.tolist()])
         return self._judged((one, self._used(one) + self._on_each[one[0]] <= self.cores) for one in jobs)
 
     def regret_by_minute(self) -> Regret:
-        """Judge the starts on idle nodes of each minute together, where there are several on nodes of one kind.
+        """Judge together all starts of a minute on idle nodes of one kind, if there are several.
 
-        To be had are nodes that no other job held between the first and the last of them.
+        Available are nodes that no other job held between the first and the last of these starts.
         """
         groups: dict[tuple[int, ...], list[int]] = {}
         for job in self.alone[np.argsort(self.schedule.start[self.alone], kind="stable")].tolist():
@@ -116,7 +117,7 @@ class Record:
             groups.setdefault((int(minute), *kinds.tolist()), []).append(job)
         together = []
         for jobs in _spread([jobs for jobs in groups.values() if len(jobs) > 1]):
-            # Jobs whose nodes another one held meanwhile are left out, until none is.
+            # Leave out jobs whose nodes another job held in between; repeat until nothing changes.
             before = 0
             while len(jobs) not in (0, before):
                 idle, kept, before = self._used(jobs) == 0, [], len(jobs)
@@ -131,26 +132,26 @@ class Record:
         return self._judged((jobs, self._used(jobs) == 0) for jobs in together)
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what is odd about the record, and its regret, a sentence each."""
+        """Return remarks on gaps in the record, and on its regret, one line each."""
         lines = []
         if self.left_out:
             lines.append(f"{self.left_out:,} jobs have no recorded start and are left out of the record")
         if self.unknown:
             names = ", ".join(self.unknown[:_MOST_NAMED]) + (", ..." if len(self.unknown) > _MOST_NAMED else "")
-            nodes = f"{len(self.unknown):,} nodes that the topology does not know ({names})"
+            nodes = f"{len(self.unknown):,} nodes that are not in the topology ({names})"
             lines.append(f"{int(self.strangers.sum()):,} recorded jobs ran on {nodes}, which are left out")
         if not len(self.several):
-            return (*lines, "no regret: the record has no nodes of jobs of several nodes")
+            return (*lines, "no regret: the record has no job on several known nodes")
         counts = f"{len(self.several):,} of {len(self.strangers):,} starts were on several nodes"
-        lines.append(f"regret: {counts}, {len(self.alone):,} of them on idle ones")
-        for what, found in (("alone", self.regret()), ("by minutes", self.regret_by_minute())):
+        lines.append(f"regret: {counts}, {len(self.alone):,} of them on idle nodes")
+        for what, found in (("of single starts", self.regret()), ("by minutes", self.regret_by_minute())):
             counts = f"{found.judged:,} judged, {found.proved:,} proved, {found.best:,} best"
             lines.append(f"regret {what}: {100 * found.share:.1f} % more hops than needed ({counts})")
         return tuple(lines)
 
     @cached_property
     def _on_each(self) -> IntArray:
-        # Processors of each job on each of its nodes, evenly, for the record does not tell; one of whole nodes.
+        # Processors of each job on each of its nodes, assumed to be spread evenly; one if jobs get whole nodes.
         sizes = np.array([max(len(held), 1) for held in self.schedule.nodes or ()], dtype=np.int64)
         return np.asarray(np.minimum(-(-self.schedule.workload.processors // sizes), self.cores.max()))
 
@@ -169,7 +170,7 @@ class Record:
         return used
 
     def _judged(self, windows: Iterable[tuple[list[int], BoolArray]]) -> Regret:
-        # Each window is some jobs, and which nodes they may have.
+        # A window is a list of jobs, and whether each node is available to them.
         judged, chosen, least = 0, [], []
         solver, tree = get_solver("exact"), self.cluster.tree
         for jobs, free in windows:
@@ -193,7 +194,7 @@ class Record:
 
 
 def on_held_nodes(schedule: Schedule) -> BoolArray:
-    """Whether each job started on a node that another job held, shape ``(n,)``; none did if nodes are not known."""
+    """Return whether each job started on a node that another job held, shape ``(n,)``; False if nodes are not known."""
     shared = np.zeros(len(schedule.start), dtype=np.bool_)
     if schedule.nodes is None or not any(map(len, schedule.nodes)):
         return shared
@@ -202,11 +203,11 @@ def on_held_nodes(schedule: Schedule) -> BoolArray:
     order = np.lexsort((schedule.start[job], node))
     job, node = job[order], node[order]
     start, end = schedule.start[job], schedule.end[job]
-    # Each node's times are shifted beyond those of the node before, so that one running maximum serves all.
+    # Shift the times of each node beyond those of the node before, so that one running maximum serves all.
     shift = node * (float(np.ptp(np.concatenate((start, end)))) + 1.0)
     held = np.zeros(len(job), dtype=np.bool_)
     held[1:] = np.maximum.accumulate(end + shift)[:-1] > (start + shift)[1:]
-    # Of jobs that start together on a node the first has company, too.
+    # If jobs start together on a node, the first of them shares it, too.
     held[:-1] |= (np.diff(start) == 0) & (np.diff(node) == 0)
     shared[job[held]] = True
     return shared

@@ -1,7 +1,7 @@
-"""Policy ``relocation``: a built-in scheduler that lets running jobs make room where a waiting one gains more by it.
+"""Policy ``relocation``: a built-in scheduler, plus stopping and moving running jobs if waiting gangs gain more.
 
-A gang that needs nodes of one rack waits long where small jobs lie all over the racks. Once in a period the jobs that
-are to stop or move for the gangs that wait are a relocation problem (docs/relocation.md), in which all costs are waits.
+A gang that needs nodes of one rack waits long if small jobs are spread over all racks. Once per period, a relocation
+problem (docs/relocation.md) chooses running jobs that stop or move for waiting gangs. All its costs are waits.
 """
 
 from collections import Counter
@@ -24,19 +24,19 @@ from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
 
 _MOST_DIFFERENT = 1e5
-"""Factor by which costs differ at most, which integer programs can tell apart; smaller ones are raised."""
+"""Largest ratio of costs that integer programs resolve numerically; smaller costs are raised."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelocationScheduler:
-    """A built-in scheduler with a relocation once in a period, where jobs of several nodes wait.
+    """A built-in scheduler with a relocation once per period, if gangs (jobs of several nodes) wait.
 
-    A job's size is its share of the resource that it asks for most of, of the whole machine. A gang that waits on costs
-    its size times the seconds until it is expected to start. A job that is moved starts anew: it costs its size times
-    the seconds that it has run, whose work is lost, and that it ends later. If it is stopped, the seconds of a period
-    are added, for which it waits at least. Jobs that are gangs themselves stay.
+    A job's size is its share of the whole machine, for the resource of which it requests the largest share. A gang that
+    continues to wait costs its size times the seconds until its expected start. A moved job starts again: it costs its
+    size times the seconds that it has run, because this work is lost and the job ends later. A stopped job costs its
+    size times one period more, the least time that it waits. Running gangs are neither stopped nor moved.
 
-    Raises `UsageError` if a number makes no sense, or there is no such solver or built-in scheduler;
+    Raises `UsageError` if a number is out of range, or there is no such solver or built-in scheduler;
     `MissingPackageError` if the solver needs a package that is not installed.
 
     Parameters
@@ -46,19 +46,19 @@ class RelocationScheduler:
     period_s
         Seconds between two relocations.
     patience_s
-        Seconds that a gang waits before others make room for it.
+        Seconds that a gang must have waited before other jobs make room for it.
     gang_nodes
-        Nodes from which on a job is a gang, at least 2.
+        Least number of nodes of a gang, at least 2.
     gangs
-        Gangs of a relocation at most, the first in the queue.
+        Most gangs in a relocation; the first in the queue are chosen.
     requeues
-        How often a job is stopped or moved at most.
+        How often a job may be stopped or moved.
     worth
-        How many seconds of others a second of a gang's wait is worth, above 0.
+        Weight of a gang's wait relative to that of other jobs, above 0.
     solver
         Name of an installed solver of relocation problems, or a solver object.
     time_limit
-        Seconds that it may take for a relocation; None for no limit.
+        Seconds that the solver may take for a relocation; None for no limit.
     """
 
     name: ClassVar[str] = "relocation"
@@ -73,7 +73,7 @@ class RelocationScheduler:
     solver: str | Solver = "auto"
     time_limit: float | None = 10.0
     seed: int = 0
-    # What came of each relocation that was looked at, of all simulations so far.
+    # Outcome of each relocation problem, over all simulations so far.
     log: list[str] = field(init=False, repr=False, compare=False, default_factory=list)
     _solver: Solver = field(init=False, repr=False, compare=False)
 
@@ -90,15 +90,15 @@ class RelocationScheduler:
             raise UsageError(f"worth is {self.worth}, must be above 0 and finite")
         base = get_policy(self.base) if isinstance(self.base, str) else self.base
         if not isinstance(base, ListScheduler):
-            raise UsageError(f"{self.base!r} is no built-in scheduler, such as fcfs+easy or sjf+easy")
+            raise UsageError(f"{self.base!r} is not a built-in scheduler, such as fcfs+easy or sjf+easy")
         solver = get_solver(self.solver, None, "relocation") if isinstance(self.solver, str) else self.solver
         if solver.kind != "relocation":
-            raise UsageError(f"solver {solver.name!r} takes no relocation problems")
+            raise UsageError(f"solver {solver.name!r} does not take relocation problems")
         object.__setattr__(self, "base", base)
         object.__setattr__(self, "_solver", solver)
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Start what the built-in scheduler starts; at a multiple of the period, relocate before it goes on."""
+        """Run passes of the built-in scheduler; at multiples of the period, relocate after one pass and run another."""
         yield Pass()
         due = due_at(self.period_s, view.now)
         if due == view.now:
@@ -111,7 +111,7 @@ class RelocationScheduler:
             yield Wait(due)
 
     def _gangs(self, view: View) -> dict[int, float]:
-        """Return the gangs that have waited long enough and would wait on, and what that costs."""
+        """Return the gangs that have waited long enough and would continue to wait, and the costs of that."""
         found: dict[int, float] = {}
         for job in view.queue.tolist():
             if view.least_nodes(job) < self.gang_nodes or view.waited(job) < self.patience_s:
@@ -151,12 +151,12 @@ class RelocationScheduler:
         return relocation
 
     def remarks(self) -> list[str]:
-        """Say what came of the relocations, one line per outcome; nothing if none was looked at."""
+        """Return one line per outcome of relocations; none if there was no relocation problem."""
         return [f"{number} of {len(self.log)} relocations: {what}" for what, number in Counter(self.log).items()]
 
 
 def _size(view: View, job: int) -> float:
-    """Return a job's share of the machine by the resource of which it asks for most."""
+    """Return a job's largest share of the machine over all resources."""
     total = np.asarray(view.platform.total, dtype=np.float64)
     return float(np.max(view.request[job] / np.where(total > 0, total, 1)))
 
@@ -164,7 +164,7 @@ def _size(view: View, job: int) -> float:
 def _with_like_costs(
     gangs: Mapping[int, float], leaving: Mapping[int, LeaveCosts]
 ) -> tuple[dict[int, float], dict[int, LeaveCosts]]:
-    """Return costs, the smallest of which are raised so that a solver can tell them apart from the largest."""
+    """Return the costs, with small ones raised to the largest one divided by `_MOST_DIFFERENT`."""
     largest = max([*gangs.values(), *(cost.stop or 0.0 for cost in leaving.values())], default=0.0)
     least = largest / _MOST_DIFFERENT
     return (

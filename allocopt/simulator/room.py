@@ -1,4 +1,4 @@
-"""Room: what a simulation and its schedulers ask of a machine, and of the jobs that wait for it."""
+"""Room: the interface of a machine and its waiting jobs, for the engine and the schedulers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
@@ -15,22 +15,22 @@ from allocopt.traces.workload import Workload
 
 
 class PoolRoom(Protocol):
-    """A machine whose units are only counted, as `View.as_pool` returns it."""
+    """A machine whose units are only counted; see `View.as_pool`."""
 
     @property
     def platform(self) -> Platform:
-        """The resources, and how many units of each there are."""
+        """The resources, and the number of units of each."""
 
     @property
     def state(self) -> State:
-        """Arrays of the simulation; the waiting jobs stand in adjacent columns of the queue."""
+        """Arrays of the simulation; the waiting jobs are in adjacent columns of the queue."""
 
     @property
     def request(self) -> IntArray:
-        """Units of each resource that each job asks for, shape ``(n, R)``; one resource in place of a cluster."""
+        """Units of each resource that each job requests, shape ``(n, R)``; one resource if it replaces a cluster."""
 
     def shadow(self, job: int) -> tuple[float, IntArray]:
-        """Return when a waiting job can start by the estimates, and what is spare then; see `View.shadow`."""
+        """Return when a waiting job can start by the estimates, and the spare units then; see `View.shadow`."""
 
 
 class Room(Protocol):
@@ -49,38 +49,38 @@ class Room(Protocol):
 
     @property
     def request(self) -> IntArray:
-        """What each job asks for of all nodes together, shape ``(n, R)``."""
+        """Request of each job over all nodes, shape ``(n, R)``."""
 
     @property
     def rng(self) -> np.random.Generator:
-        """Source of randomness of the orders of the queue, and then of the scheduler."""
+        """Source of randomness, first for queue orders, then for the scheduler."""
 
     @property
     def guests(self) -> Guests | None:
-        """Jobs that run on units which others hold; None where the machine takes no guests."""
+        """Jobs that run on units of other jobs; None if the machine takes no guests."""
 
     @property
     def tracks_nodes(self) -> bool:
-        """Whether it is known which job holds which nodes."""
+        """Whether the nodes of each job are known."""
 
     def as_pool(self) -> PoolRoom:
         """Return the machine as a pool; see `View.as_pool`."""
 
     @property
     def can_run_to_end(self) -> bool:
-        """Whether `run` can simulate a built-in scheduler to the end in one kernel call or a few."""
+        """Whether `run` can simulate a built-in scheduler to the end in one or a few kernel calls."""
 
     def run(self) -> None:
-        """Simulate the built-in scheduler until nothing is left to happen."""
+        """Simulate the built-in scheduler until no event is left."""
 
     def advance(self, until: float) -> int:
-        """Go on to the next scheduling point, but not beyond a time in seconds; see `kernels.events.advance`."""
+        """Advance to the next scheduling point, but not beyond ``until`` s; see `kernels.events.advance`."""
 
     def schedule(self) -> None:
-        """Let the built-in scheduler start what it may."""
+        """Run a pass of the built-in scheduler."""
 
     def change_speed(self, job: int, speed: float) -> None:
-        """Let a running job go on at another speed, from now on."""
+        """Change the speed of a running job from now on."""
 
     @property
     def head(self) -> int | None:
@@ -90,53 +90,53 @@ class Room(Protocol):
         """Return the first waiting jobs in the order of the queue, ``most`` at most."""
 
     def fits(self, job: int) -> bool:
-        """Whether what a waiting job asks for is free."""
+        """Whether the request of a waiting job is free."""
 
     def fitting(self, jobs: IntArray) -> BoolArray:
-        """Whether what each of some waiting jobs asks for is free, shape ``(k,)``."""
+        """Return whether the request of each of some waiting jobs is free, shape ``(k,)``."""
 
     def shadow(self, job: int) -> tuple[float, IntArray]:
-        """Return when a waiting job that does not fit now can start, and what is spare then; see `View.shadow`."""
+        """Return when a waiting job that does not fit now can start, and the spare units then; see `View.shadow`."""
 
     def backfillable(self, heads: Sequence[int]) -> Iterator[int]:
         """Yield waiting jobs that may start now without delaying the heads; see `View.backfillable`."""
 
     def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST, *, overtaking: bool = False) -> PosedWindow:
-        """Pose the choice of nodes for those of some waiting jobs that fit together; see `View.window`."""
+        """Return the choice of nodes for those of some waiting jobs that fit together; see `View.window`."""
 
     def relocation(self, gangs: Mapping[int, float], leaving: Mapping[int, LeaveCosts], name: str) -> PosedRelocation:
-        """Pose which running jobs leave their nodes for waiting ones; see `View.relocation`."""
+        """Return the choice of running jobs that make room for waiting jobs; see `View.relocation`."""
 
     def least_nodes(self, job: int) -> int:
-        """Return the fewest nodes that a job asks for. Raises `UsageError` if the machine is no cluster."""
+        """Return the fewest nodes that a job requests; raise `UsageError` if the machine is not a cluster."""
 
     def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
-        """Start a job, on the nodes and with the tasks given if any; return False if it does not wait, or has no room.
+        """Start a job, on given nodes and with given tasks if any; return False if it does not wait, or does not fit.
 
-        Only a cluster takes tasks. Raises `InvalidSolutionError` if the nodes are not what the job asks for, or
-        are not free.
+        Only a cluster takes tasks. Raises `InvalidSolutionError` if the nodes differ from the job's request, or are not
+        free.
         """
 
     def requeue(self, job: int) -> None:
-        """Stop a running job and let it join the queue again. Raises `InvalidSolutionError` where it shares units."""
+        """Stop a running job and put it into the queue again; raise `InvalidSolutionError` if it shares units."""
 
     def settle(self) -> None:
-        """Give nodes to jobs that have just started without any. Raises `SchedulerError` if an allocator fails."""
+        """Place jobs that have just started without nodes; raise `SchedulerError` if an allocator fails."""
 
     def held_by(self, job: int) -> Share:
-        """Return the share of a job that has started, where nodes are tracked."""
+        """Return the share of a started job; nodes must be tracked."""
 
     def partition_of(self, job: int) -> str:
-        """Return the name of the partition in whose queue a job stands; empty on a machine without partitions."""
+        """Return the name of the partition in whose queue a job is; empty on a machine without partitions."""
 
     def asks(self, job: int) -> str:
-        """Say what a job asks for."""
+        """Return the request of a job in words."""
 
     def there_for(self, job: int) -> str:
-        """Say what is free for a job now, in words that follow "with"."""
+        """Return what is free for a job now, in words that follow "with"."""
 
     def in_words(self, units: IntArray) -> str:
-        """Write amounts of each resource, shape ``(R,)``."""
+        """Return amounts of each resource, shape ``(R,)``, in words."""
 
     @property
     def free(self) -> IntArray:
@@ -144,11 +144,11 @@ class Room(Protocol):
 
     @property
     def free_units(self) -> IntArray:
-        """Idle units of each resource on each node, shape ``(nodes, R)``; one row where nodes are not tracked."""
+        """Idle units of each resource on each node, shape ``(nodes, R)``; one row if nodes are not tracked."""
 
     @property
     def idle_nodes(self) -> IntArray:
-        """Nodes that no job holds, in ascending order; empty where nodes are not tracked."""
+        """Nodes that no job holds, in ascending order; empty if nodes are not tracked."""
 
     def result(self, workload: Workload, release: FloatArray, start: FloatArray, end: FloatArray) -> Schedule:
-        """Return the schedule of a simulation that is over, times in seconds, shape ``(n,)``."""
+        """Return the schedule of a finished simulation; times in seconds, shape ``(n,)``."""

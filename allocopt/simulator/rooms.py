@@ -1,4 +1,4 @@
-"""Rooms of machines: the one place that knows which kinds of machines there are."""
+"""Makes rooms of machines: the only place that knows all kinds of machines."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ from allocopt.simulator.shared.room import SharedNodes
 from allocopt.traces.workload import Workload
 
 Size = int | np.integer[Any]
-"""A number of processors, which stands for a pool of that size."""
+"""A number of processors, for a pool of that size."""
 
 Machine = Platform | Cluster | Size
 
@@ -28,7 +28,7 @@ _KINDS: Mapping[type, type[Pool | SharedNodes]] = {Platform: Pool, Cluster: Shar
 def kernels_of(
     machine: Machine, scheduler: AnyScheduler, *, is_built_in_only: bool, changes_speed: bool = False
 ) -> tuple[Callable[..., Any], ...]:
-    """Return the kernels that a simulation calls: one that runs to the end, or those of single scheduling points.
+    """Return the kernels that a simulation calls: one that runs to the end, or kernels for single scheduling points.
 
     ``is_built_in_only`` is the result of `allocopt.simulator.engine.is_built_in_only`; ``changes_speed`` states whether
     there is an execution model.
@@ -60,26 +60,26 @@ def room_of(
     machine
         The machine.
     scheduler
-        Decides who starts; a built-in one in compiled code.
+        Decides which jobs start; a built-in one runs in compiled code.
     rules
-        How events are taken.
+        Rules for events and jobs.
     seed
         Seed of `Room.rng`, and of a solver that chooses nodes.
     demands
-        Units that jobs ask for of the platform's resources but the first, by name.
+        Units that jobs request of the platform's resources except the first, by name.
     allocator
-        Chooses the nodes, as `simulate` takes it.
+        Chooses the nodes; see `simulate`.
     is_watched
-        Whether somebody looks at the running jobs besides the scheduler.
+        Whether anything in addition to the scheduler reads the running jobs.
     downtimes
-        When nodes of a cluster take no jobs.
+        Times at which nodes of a cluster take no jobs.
 
     Raises
     ------
     InvalidProblemError
-        If there are no jobs, or one asks for more than the machine has.
+        If there are no jobs, or a job requests more than the machine has.
     UsageError
-        If ``machine`` is not a machine, or the arguments do not go together.
+        If ``machine`` is not a machine, or the arguments cannot be combined.
     """
     built_in = built_in_of(scheduler)
     is_watched = is_watched or built_in is not scheduler

@@ -1,4 +1,4 @@
-"""A schedule: when every job of a workload started and ended, where it ran, and what it experienced."""
+"""A schedule: when every job of a workload started and ended, where it ran, and its waits and slowdowns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from allocopt.cluster.topology import Topology, hop_costs
 from allocopt.notebook import html_table
 from allocopt.traces.workload import Workload
 
-# Run time below which jobs count as that long in the bounded slowdown, so that tiny jobs do not rule its mean.
+# Least run time in the bounded slowdown, so that tiny jobs do not dominate its mean.
 SLOWDOWN_BOUND_S = 10.0
 HOP_COST = 1000.0
 
@@ -20,7 +20,8 @@ HOP_COST = 1000.0
 class JobTimes:
     """Measures of jobs in the schedule's order, each of shape ``(n,)``.
 
-    Feitelson, "Metrics for parallel job scheduling and their convergence", JSSPP 2001, doi:10.1007/3-540-45540-X_11.
+    See Feitelson, "Metrics for parallel job scheduling and their convergence", JSSPP 2001,
+    doi:10.1007/3-540-45540-X_11.
     """
 
     # Start and end minus release, in seconds.
@@ -32,7 +33,7 @@ class JobTimes:
 
     @classmethod
     def of(cls, wait_s: FloatArray, run_s: FloatArray) -> "JobTimes":
-        """Measure jobs of which the waits and the times from start to end are known."""
+        """Return the measures of jobs from their waits and the times from start to end."""
         response = wait_s + run_s
         slowdown = np.divide(response, run_s, out=np.ones(len(run_s)), where=run_s > 0)
         bounded: FloatArray = np.maximum(response / np.maximum(run_s, SLOWDOWN_BOUND_S), 1.0)
@@ -48,15 +49,15 @@ class Schedule:
     processors
         Size of the machine.
     release
-        When each job joined the queue: its submit time, or later where it had to wait for a preceding job.
+        When each job joined the queue: its submit time, or later if it had to wait for a preceding job.
     start, end
-        A job runs on ``[start, end)``, and holds its processors for as long.
+        A job runs during ``[start, end)``, and holds its processors for that time.
     nodes, topology
-        Nodes of each job, where the platform has nodes, and how these are connected, where that is known; else None.
+        Nodes of each job, and their topology; None if the platform has no nodes, or their topology is not known.
     held_from
-        Where jobs were guests on processors that others held: from when on each job held its own, ``end`` if never.
+        If jobs were guests on processors of others: the time from which each job held its own, ``end`` if never.
     requeues, lost_s
-        Where jobs were requeued: how often each was, and how long it had run then in all.
+        If jobs were requeued: how often each was, and the total time that it had run before.
     """
 
     workload: Workload
@@ -72,13 +73,13 @@ class Schedule:
 
     @property
     def wait_s(self) -> FloatArray:
-        """Seconds for which each job waited."""
+        """Seconds that each job waited."""
         return np.asarray(self.start - self.release)
 
     @property
     def run_s(self) -> FloatArray:
         """Seconds from the start to the end of each job."""
-        # Exact where a job ran as long as it was recorded or estimated to: the difference has a rounding error.
+        # The difference has a rounding error, so use the recorded run time or the estimate if a job ran that long.
         recorded, killed = self.workload.run, np.minimum(self.workload.run, self.workload.estimate)
         difference = np.where(self.start + recorded == self.end, recorded, self.end - self.start)
         run: FloatArray = np.where(self.start + killed == self.end, killed, difference)
@@ -91,7 +92,7 @@ class Schedule:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What the metrics do not tell: how many jobs were requeued, and the work that they lost."""
+        """Remarks that the metrics do not include: how many jobs were requeued, and the work that they lost."""
         if self.requeues is None or self.lost_s is None:
             return ()
         jobs, lost = int((self.requeues > 0).sum()), float(self.lost_s @ self.workload.processors) / 3600
@@ -104,16 +105,16 @@ class Schedule:
 
     @property
     def used(self) -> Mapping[str, tuple[FloatArray | IntArray, float]]:
-        """What each job held while it ran, shape ``(n,)``, and what the machine has, by resource."""
+        """Amount that each job held while it ran, shape ``(n,)``, and the machine's total, by resource."""
         return {"processors": (self.workload.processors, self.processors)}
 
     @property
     def job_times(self) -> JobTimes:
-        """Measures of every job; one that was killed has run until it was killed."""
+        """Measures of every job; the run time of a killed job ends when it was killed."""
         return JobTimes.of(self.wait_s, self.run_s)
 
     def hop_costs(self, hop_cost: float = HOP_COST) -> FloatArray | None:
-        """Return the hop cost of every job, NaN for jobs of one node; None where nodes or topology are not known."""
+        """Return the hop cost of every job, NaN for jobs of one node; None if nodes or topology are not known."""
         if self.nodes is None or self.topology is None:
             return None
         several = np.array([len(nodes) > 1 for nodes in self.nodes])
@@ -143,7 +144,7 @@ class ClusterSchedule(Schedule):
     tasks
         Tasks of each job on each of its nodes.
     amounts
-        What each job held on all of its nodes together, as `Cluster.capacity` counts, shape ``(n, resources)``.
+        Amounts that each job held over all of its nodes, in units of `Cluster.capacity`, shape ``(n, resources)``.
     """
 
     cluster: Cluster
@@ -163,9 +164,9 @@ class ClusterSchedule(Schedule):
         tasks: tuple[IntArray, ...],
         amounts: IntArray,
     ) -> "ClusterSchedule":
-        """Return the schedule of jobs that a trace counts in nodes or cores; their processors are the cores they held.
+        """Return a schedule with the given fields, in which the processors of jobs are the cores that they held.
 
-        The arguments are the fields.
+        In the workload, processors may be nodes or cores.
         """
         cores = np.maximum(1, -(-amounts[:, cluster.resources.index(CORES)] // THOUSANDTHS))
         return cls(
@@ -183,7 +184,7 @@ class ClusterSchedule(Schedule):
 
     @property
     def used(self) -> Mapping[str, tuple[FloatArray | IntArray, float]]:
-        """Cores, and GPUs where there are any."""
+        """Cores, and GPUs if there are any; see `Schedule.used`."""
         columns = dict(zip(self.cluster.resources, self.amounts.T / THOUSANDTHS, strict=True))
         counted = (CORES, GPUS) if self.cluster.total(GPUS) else (CORES,)
         return {name: (columns[name], self.cluster.total(name)) for name in counted}

@@ -1,7 +1,7 @@
-"""The interface of schedulers, which see the queue and the machine, and decide which jobs start; policies by name.
+"""The interface of schedulers, which see queue and machine and decide which jobs start; and policies by name.
 
-A name is an entry point ``allocopt.policies`` of an installed package, a queue order with backfilling, or a policy of
-multicore machines.
+A name is that of an entry point ``allocopt.policies`` of an installed package, a queue order with backfilling, or a
+policy of multicore machines.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,12 +21,12 @@ from allocopt.traces.workload import Workload
 
 
 def name_of(part: object) -> str:
-    """Return the name of a scheduler or model, for people."""
+    """Return the name of a scheduler or model for messages."""
     return str(getattr(part, "name", type(part).__name__))
 
 
 class SchedulerError(PluginError):
-    """A scheduler, allocator or execution model breaks a rule of the simulation, or raises; the message names it."""
+    """A scheduler, allocator or execution model broke a rule of the simulation, or raised; the message names it."""
 
 
 class Blame(Fence):
@@ -42,41 +42,40 @@ class Scheduler(Protocol):
     """Decides at every scheduling point which jobs start."""
 
     def schedule(self, view: View) -> Iterable[Decision]:
-        """Return what to do now, in this order; the view shows the effect of one decision before the next is taken."""
+        """Return the decisions of a pass in order; if they are yielded, the view shows the effect of earlier ones."""
 
 
 @runtime_checkable
 class WithExecution(Protocol):
-    """A scheduler with an execution model of its own, which is used unless another one is given.
+    """A scheduler with its own execution model, which is used if no other one is given.
 
-    Unless rules are given, jobs are not killed at their limits then.
+    Then, if no rules are given, jobs are not killed at their limits.
     """
 
     def execution(self, workload: Workload) -> ExecutionModel:
-        """Return the execution model of the jobs of a workload."""
+        """Return the execution model for the jobs of a workload."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListScheduler:
     """A queue order with backfilling: the built-in schedulers, whose passes are compiled.
 
-    Raises `UsageError` if a parameter is of another type, or ``backfill`` takes no order of its own.
+    Raises `UsageError` if a parameter has a wrong type, or ``backfill`` does not support the other parameters.
 
     Parameters
     ----------
     order
         Order of the queue.
     backfill
-        Which jobs may overtake one that does not fit.
+        Which jobs may overtake a job that does not fit.
     backfill_order
-        Order in which jobs are tried for backfilling; None for that of the queue.
+        Order in which jobs are tried for backfilling; None for the order of the queue.
     compression
-        Whether conservative backfilling plans all reservations anew when a job ends before its estimate. Without it
-        reservations never move, and the machine stands idle for them where users overestimate. On a cluster it is not
-        looked at.
+        Whether conservative backfilling plans all reservations again when a job ends before its estimate. If not,
+        reservations never move, and the machine idles for them if users overestimate. Ignored on a cluster.
     predicts
-        Whether EASY backfilling plans with run times that it predicts from the user's earlier jobs, not with estimates;
-        see docs/simulator.md, section Predicted run times.
+        Whether EASY backfilling plans with run times predicted from the user's earlier jobs instead of estimates; see
+        docs/simulator.md, section Predicted run times.
     """
 
     order: QueueOrder
@@ -91,23 +90,23 @@ class ListScheduler:
             raise UsageError(f"backfill is {self.backfill!r}, must be one of {choices}")
         for order in (self.order, self.backfill_order):
             if order is not None and not isinstance(order, QueueOrder):
-                raise UsageError(f"{order!r} is no queue order: it needs a name and a method `keys`")
+                raise UsageError(f"{order!r} is not a queue order, which needs a name and a method `keys`")
         if self.backfill_order is not None and self.backfill not in (Backfill.EASY, Backfill.FIRST_FIT):
-            raise UsageError("an order of backfilling goes with EASY and first-fit backfilling only")
+            raise UsageError("only EASY and first-fit backfilling take a backfill order")
         if self.predicts and self.backfill is not Backfill.EASY:
-            raise UsageError("predicted run times go with EASY backfilling only")
+            raise UsageError("only EASY backfilling takes predicted run times")
 
 
 @runtime_checkable
 class OverBuiltIn(Protocol):
-    """A scheduler over a built-in one, ``base``, which orders the queue, and whose passes the decision `Pass` runs."""
+    """A scheduler on top of a built-in one, ``base``, which orders the queue; the decision `Pass` runs a pass of it."""
 
     @property
     def base(self) -> ListScheduler:
         """The built-in scheduler."""
 
     def schedule(self, view: View) -> Iterable[Decision]:
-        """Return what to do now; see `Scheduler.schedule`."""
+        """Return the decisions of this pass; see `Scheduler.schedule`."""
 
 
 GROUP = "allocopt.policies"
@@ -118,36 +117,36 @@ AnyScheduler = ListScheduler | Scheduler
 
 
 def built_in_of(scheduler: AnyScheduler) -> ListScheduler | None:
-    """Return the built-in scheduler that this one is, or stands over; None for others."""
+    """Return the scheduler itself if it is built in, or its built-in ``base``; None for other schedulers."""
     if isinstance(scheduler, OverBuiltIn) and isinstance(scheduler.base, ListScheduler):
         return scheduler.base
     return scheduler if isinstance(scheduler, ListScheduler) else None
 
 
 Policy = QueueOrder | AnyScheduler | Action
-"""Anything that a name may stand for; an action is a pair of selections for the tasks of a multicore machine."""
+"""Anything that a policy name may denote; an action is a pair of selections for tasks of a multicore machine."""
 
 
 def policy_names() -> list[str]:
-    """Names of all policies, sorted; a queue order also goes with backfilling, as in ``sjf+easy``."""
+    """Return the names of all policies, sorted; queue orders may also have backfilling, as in ``sjf+easy``."""
     return sorted([*plugin_names(GROUP), *(action.name for action in ACTIONS if action.jobs is not None)])
 
 
 def get_policy(name: str, options: Mapping[str, Any] | None = None) -> Policy:
-    """Make the policy of that name.
+    """Return a new policy by its name.
 
     Parameters
     ----------
     name
-        One of `policy_names`; a queue order with backfilling, such as ``sjf+easy``; or only a kind of backfilling, such
-        as ``easy``, which stands for ``fcfs+easy``.
+        One of `policy_names`; a queue order with backfilling, such as ``sjf+easy``; or only a kind of backfilling:
+        ``easy`` means ``fcfs+easy``.
     options
         Values for the policy's own parameters.
 
     Raises
     ------
     UsageError
-        If there is no such policy, backfilling or parameter, the policy takes no backfilling, or refuses a value.
+        If there is no such policy, backfilling or parameter, the policy takes no backfilling, or a value is wrong.
     MissingPackageError
         If the policy needs a package that is not installed.
     """
@@ -165,24 +164,24 @@ def get_policy(name: str, options: Mapping[str, Any] | None = None) -> Policy:
 def backfilled(
     name: str, policy: Policy, kind: str | None, tried: str | None = None, *, compression: bool = True
 ) -> Policy:
-    """Join a policy with a kind of backfilling, in which jobs are tried in the order ``tried``, if these are named.
+    """Return a policy with a kind of backfilling and an order ``tried`` of backfilling, if these are given.
 
-    Raises `UsageError` if there is no such backfilling or order, or the policy takes none.
+    Raises `UsageError` if there is no such backfilling or order, or the policy takes no backfilling.
     """
     if kind is None and tried is None:
         return policy
     if kind is not None and kind not in BACKFILLS:
         raise UsageError(f"scheduler {name!r}: there is no backfilling {kind!r}; there are {', '.join(BACKFILLS)}")
     if not isinstance(policy, QueueOrder):
-        raise UsageError(f"policy {name!r} is a scheduler of its own: it takes no backfilling")
+        raise UsageError(f"policy {name!r} is a scheduler, not a queue order: it takes no backfilling")
     order = None if tried is None else get_policy(tried)
     if not isinstance(order, QueueOrder | None):
-        raise UsageError(f"the order of backfilling {tried!r} is no queue order")
+        raise UsageError(f"the backfill order {tried!r} is not a queue order")
     return ListScheduler(policy, BACKFILLS[kind or "none"], order, compression)
 
 
 def keys_of(order: QueueOrder, workload: Workload, rng: np.random.Generator) -> QueueKeys:
-    """Return the keys of a queue order; raise `SchedulerError` if it raises, or they are not one for each job."""
+    """Return the keys of a queue order; raise `SchedulerError` if it raises, or does not give one value per job."""
     name = f"queue order {order.name!r}"
     with Blame(name):
         keys = order.keys(workload, rng)

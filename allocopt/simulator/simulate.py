@@ -1,4 +1,4 @@
-"""`simulate`: one call for every scheduler on every workload and machine."""
+"""`simulate`: one function for all schedulers, workloads and machines."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol, cast, overload, runtime_checkable
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class _MeasuringModel(ExecutionModel, Protocol):
-    """An execution model that knows more of a schedule than when jobs ran."""
+    """An execution model that adds its own measurements to a schedule."""
 
     def measured(self, schedule: Schedule) -> Schedule:
-        """Return the schedule of the simulation, which is over, with what was measured."""
+        """Return the schedule of a finished simulation with the model's measurements."""
 
 
 @overload
@@ -92,55 +92,54 @@ def simulate(
     observer: Observer | None = None,
     downtimes: Iterable[Downtime] = (),
 ) -> Schedule:
-    """Simulate a workload on a machine.
+    """Simulate a workload on a machine and return its schedule.
 
     Parameters
     ----------
     workload
         The jobs; jobs of tasks run on a multicore machine.
     platform
-        The machine; a number stands for a pool of so many processors. On a `Cluster` jobs get what they request, and
-        those without a request a core for each processor, or where all jobs have their nodes alone as many nodes.
+        The machine; a number means a pool of that many processors. On a `Cluster`, jobs get what they request. A job
+        without a request gets a core for each processor, or a node for each if all jobs get nodes exclusively.
     scheduler
-        A policy, or its name (see `get_policy`), such as ``sjf``, ``sjf+easy`` or ``asax``. On a multicore machine a
-        pair of selections, such as ``shortest-low_power``; ``fcfs`` is ``first-high_gflops`` there.
+        A policy, or its name (see `get_policy`), such as ``sjf``, ``sjf+easy`` or ``asax``. On a multicore machine, a
+        pair of selections, such as ``shortest-low_power``; there ``fcfs`` means ``first-high_gflops``.
     rules
-        How events are taken and whether jobs are killed. None for the defaults, and for not killing them under a
-        scheduler with an execution model of its own; for multicore machines ``execution`` says it.
+        Rules for events, and whether jobs are killed. None for the defaults, except that jobs are not killed under a
+        scheduler with its own execution model. Not for multicore machines, see ``execution``.
     demands
-        Units that jobs ask for of the platform's resources but the first, by name, in the order of the workload.
+        Units that jobs request of the platform's resources except the first, by name, in the order of the workload.
     allocator
-        Who chooses the nodes, where the platform has nodes; None for the first ones that are free. On a cluster an
-        `AllocationRule` or its name: ``first``, ``best-fit``, ``least-loaded``, ``lowest-switch``; or a solver of
-        placement problems or its name.
+        Chooses the nodes, if the platform has nodes; None for the first free ones. On a cluster, an `AllocationRule`
+        or its name: ``first``, ``best-fit``, ``least-loaded``, ``lowest-switch``; or a solver of placement problems or
+        its name.
     execution
-        How fast jobs run; None for the model that goes with the scheduler (see `WithExecution`), else for speed 1, on
-        multicore machines for contention.
+        Determines the speed of jobs. None for the model of the scheduler (see `WithExecution`); for other schedulers
+        None means speed 1, on multicore machines contention.
     observer
-        Called after every pass with the simulation; it must not change it.
+        Called with the simulation after every pass; must not change it.
     downtimes
-        When nodes of a cluster take no jobs: maintenance, and failures, after which jobs start anew.
+        Times at which nodes of a cluster take no jobs: maintenance, and failures, after which jobs start again.
 
     Returns
     -------
     Schedule
-        When every job started and ended, and where; with the energy on a multicore machine (`MulticoreSchedule`), with
-        what they used where jobs share cores (`QuotaSchedule`), or what they held where jobs share nodes
-        (`ClusterSchedule`).
+        When and where every job ran. Includes the energy on a multicore machine (`MulticoreSchedule`), the cores used
+        if jobs share cores (`QuotaSchedule`), and the resources held if jobs share nodes (`ClusterSchedule`).
 
     Raises
     ------
     InvalidProblemError
-        If there are no jobs, or one asks for more than the machine has; it is named.
+        If there are no jobs, or a job requests more than the machine has; the message names it.
     SchedulerError
         If a scheduler, allocator or model breaks a rule, raises, or leaves jobs waiting for ever.
     UsageError
-        If the policy does not exist, or what is asked for does not go together.
+        If the policy does not exist, or the arguments cannot be combined.
     """
     if not isinstance(workload, Workload):
         if (rules, demands, allocator, observer, *checked_downtimes(downtimes)) != (None, None, None, None):
             raise UsageError(
-                "rules, demands, an allocator, an observer and downtimes do not go with a multicore machine"
+                "rules, demands, allocator, observer and downtimes cannot be used with a multicore machine"
             )
         return _simulate_tasks(workload, platform, scheduler, seed, execution)
     if not isinstance(rules, Rules | None):
@@ -157,7 +156,7 @@ def simulate(
                 f"policy {name_of(chosen)!r} lets jobs share cores, which needs a pool; this machine has nodes"
             )
         execution, rules = execution or chosen.execution(workload), rules or Rules(kill_at_limit=False)
-    # A `Machine` of cores is refused there.
+    # `Simulation` refuses a multicore machine.
     machine = cast(Platform | Cluster | Size, platform)
     simulation = Simulation(
         *(workload, machine, chosen, rules, seed),
@@ -175,15 +174,15 @@ def simulate(
 
 
 def as_scheduler(scheduler: str | Policy) -> AnyScheduler:
-    """Find a scheduler by name, see `get_policy`; a queue order alone schedules without backfilling."""
+    """Return a scheduler by its name or from a policy, see `get_policy`; a queue order gets no backfilling."""
     policy = get_policy(scheduler) if isinstance(scheduler, str) else scheduler
     if isinstance(policy, ListScheduler | Scheduler):
         return policy
     if isinstance(policy, QueueOrder):
         return ListScheduler(policy)
     if isinstance(policy, Action):
-        raise UsageError(f"policy {policy.name!r} is for the tasks of a multicore machine: give jobs of tasks and one")
-    raise UsageError(f"{name_of(policy)} is no scheduler: it has no method `schedule`")
+        raise UsageError(f"policy {policy.name!r} is for multicore machines: give such a machine and jobs of tasks")
+    raise UsageError(f"{name_of(policy)} is not a scheduler: it has no method `schedule`")
 
 
 def _simulate_tasks(
@@ -202,14 +201,14 @@ def _simulate_tasks(
         fault = "must be a Workload; `read_workload` reads one from a file"
         raise UsageError(f"the workload is {workload!r}, {fault}")
     if not isinstance(platform, Machine):
-        raise UsageError(f"the platform is {platform!r}, must be a Machine where jobs are of tasks")
+        raise UsageError(f"the platform is {platform!r}, must be a Machine for jobs of tasks")
     if not isinstance(execution, Execution | None):
-        raise UsageError(f"the execution is {execution!r}, must be an Execution where jobs are of tasks")
+        raise UsageError(f"the execution is {execution!r}, must be an Execution for jobs of tasks")
     policy = Action.named(scheduler) if isinstance(scheduler, str) else scheduler
     if not isinstance(policy, Action):
-        raise UsageError(f"{name_of(policy)} is no policy of a multicore machine: {', '.join(ACTION_NAMES)}")
+        raise UsageError(f"{name_of(policy)} is not a multicore policy; these are {', '.join(ACTION_NAMES)}")
     if policy.jobs is None:
-        raise UsageError(f"policy {policy.name!r} starts no job, so that none would ever end")
+        raise UsageError(f"policy {policy.name!r} starts no jobs, so the simulation would never end")
     simulation = MulticoreSimulation(platform, workload, execution, seed)
     simulation.run(*policy.codes)
     return simulation.schedule()

@@ -1,8 +1,8 @@
-"""The state of a simulation, as kernels take it: a few arrays of numbers and records, made from a workload.
+"""The state of a simulation in the form that kernels use: a few arrays of numbers and records.
 
 Jobs are numbered ``0 .. n - 1`` in the order of their workload, resources ``0 .. R - 1`` in the order of the platform.
-Times are in seconds. A record's field is read ``state.jobs[job].start`` in a kernel, and the field of all jobs
-``state.jobs["start"]`` in Python.
+Times are in seconds. A kernel reads a field of a record as ``state.jobs[job].start``; Python reads the field of all
+jobs as ``state.jobs["start"]``.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -15,32 +15,33 @@ from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
 from allocopt.simulator.scoring import Scores, new_scores
 from allocopt.traces.workload import Workload
 
-NOBODY = -1  # stands where there is no job
+NOBODY = -1  # means no job
 
 RUNNING, STARTED, ENDED, QUEUE, CANDIDATES = range(5)
-"""Rows of `Events.lists`, the last two of those of pools only.
+"""Rows of `Events.lists`; the last two only of pools.
 
-- ``RUNNING``: the running jobs by the end that their estimates promise, equal ones in the order of their starts, where
+- ``RUNNING``: the running jobs by their expected ends, equal ones in the order of their starts; kept only if
   ``rules.track_running``.
 - ``STARTED``, ``ENDED``: the jobs that started and ended since `advance` was called.
 - ``QUEUE``: the waiting jobs in their order, from column ``clock.first`` on.
-- ``CANDIDATES``: the same jobs in the order of backfilling, where that is another one.
+- ``CANDIDATES``: the same jobs in the order of backfilling, if that is a different one.
 """
 
 FREE, CAPACITY, EXTRA = range(3)
-"""Rows of `State.units`: idle units of each resource, all units, and those that are spare at the shadow time."""
+"""Rows of `State.units`: idle units of each resource, all units, and units that are spare at the shadow time."""
 
 BLOCK, SIZE_CLASSES = 128, 24
-"""Columns of a block of `State.least`; jobs of ``2**(SIZE_CLASSES - 2)`` units and more are of one class."""
+"""Columns of the queue in a block of `State.least`; jobs of ``2**(SIZE_CLASSES - 2)`` or more units form one class."""
 
 
 class EventClock(Protocol):
     """Numbers of a simulation that events change."""
 
     now: float  # the time; -inf before the first event
-    wake: float  # next time at which a pass is due although nothing happens
-    next_submission: int  # first job that has neither been submitted nor waits for another one
-    n_queued: int  # jobs that wait; now the lengths of the lists:
+    wake: float  # next time at which a pass is due even without an event
+    next_submission: int  # first job that has not been submitted and does not wait for another job
+    n_queued: int  # number of waiting jobs
+    # Lengths of the lists.
     n_events: int
     n_running: int
     n_started: int
@@ -50,74 +51,74 @@ class EventClock(Protocol):
 
 
 class Clock(EventClock, Protocol):
-    """Numbers of a simulation of a pool that change."""
+    """Numbers of a simulation of a pool that events change."""
 
     shadow: float  # time at which the head of the queue can start by the estimates, as the last EASY pass found
-    first: int  # where the queue begins
+    first: int  # column in which the queue begins
     n_profile: int
     n_planned: int  # jobs at the front of the queue that have a reservation
-    unfinished: int  # not 0 where a pass is to go on, for it stopped to let the user interrupt
-    work: int  # units of work done: passes, jobs that may have been looked at, steps of the profile
-    is_blocked: int  # whether a job has found no room in this pass, 0 or 1
-    looked_at: int  # the place in the queue, or in the order of backfilling, that the pass has come to
-    examined: int  # jobs at the front of the queue of which none can start before a job ends
+    unfinished: int  # not 0 if a pass was interrupted for handling Ctrl-C and must continue
+    work: int  # units of work done: passes, examined jobs, steps of the profile
+    is_blocked: int  # whether a job did not fit in this pass, 0 or 1
+    looked_at: int  # position of the pass in the queue, or in the order of backfilling
+    examined: int  # number of jobs at the front of the queue that cannot start before a job ends
     indexed: int  # 1 while `State.least` describes the waiting jobs
-    n_gone: int  # columns of the indexed queue whose job has left; they hold its complement
+    n_gone: int  # columns of the indexed queue whose job has left; they hold the complement of its number
 
 
 class PassRules(Protocol):
-    """How events are taken, and passes along the queue go: enumerations by value, flags as 0 or 1."""
+    """Rules for events and passes; enumerations by value, flags as 0 or 1."""
 
     event_order: int  # an `EventOrder`
     track_running: int  # whether the list of running jobs is kept
     order: int  # an `OrderKind`, for the queue
     backfill_order: int  # an `OrderKind`, for backfilling
-    own_backfill_order: int  # whether backfilling has another order than the queue
+    own_backfill_order: int  # whether backfilling has its own order
     backfill: int  # a `Backfill`
-    predicts: int  # whether plans take predicted run times for those of jobs, not their estimates
+    predicts: int  # whether plans use predicted run times instead of estimates
 
 
 class _RulesRecord(PassRules, Protocol):
-    """What the built-in scheduler of a pool does, besides: flags as 0 or 1."""
+    """Further rules for the built-in scheduler of a pool; flags as 0 or 1."""
 
     compression: int  # whether reservations move forward when a job ends early
-    plan_ahead: int  # whether all jobs get their reservations on arrival, or only once it matters to who starts
+    plan_ahead: int  # whether all jobs get reservations on arrival, or only when these matter for starts
 
 
 class Event(Protocol):
-    """The next thing that happens to a job: its end, or its release."""
+    """The next event of a job: its end, or its release."""
 
     time: float
-    rank: int  # which of two events at the same time comes first: the lower, no two of which are equal
+    rank: int  # unique; of two events at the same time the one with the lower rank is first
     job: int
 
 
 class EventJob(Protocol):
-    """What events change of a job.
+    """Fields of a job that events change.
 
-    Fields that are read together stand together, so that they share lines of the processor's cache.
+    Fields that are read together are adjacent, so that they share cache lines.
     """
 
     submit: float
     run: float  # run time at speed 1
-    limit: float  # time after its start at which it is killed; infinite where jobs are not killed
+    limit: float  # time after its start at which it is killed; infinite if jobs are not killed
     estimate: float
     preceding: int  # the job that has to end first, or ``NOBODY``
     dependent: int  # the first job that waits for this one
-    release: float  # when it joined the queue; NaN before that is known, as are the start and the end
-    reserved: float  # start time it was promised last; infinite where there is no promise
-    event_rank: int  # of its next event, see `Event`
-    event_place: int  # place of that event in the heap
-    expected_end: float  # its start plus its estimate, or plus a predicted run time until that has passed
+    release: float  # when it joined the queue; like start and end NaN before it is known
+    reserved: float  # start time of its last reservation; infinite without one
+    event_rank: int  # rank of its next event, see `Event`
+    event_place: int  # position of that event in the heap
+    expected_end: float  # start plus estimate; or start plus predicted run time, until that time has passed
     start: float
-    end: float  # at its present speed
-    remaining: float  # seconds of work that were left when its speed last changed
+    end: float  # at its current speed
+    remaining: float  # remaining seconds of work when its speed last changed
     changed: float  # when its speed last changed
     speed: float
     think: float  # seconds from the end of the preceding job to the submission
-    next_dependent: int  # the next job that waits for the same one as this one
-    requeues: int  # how often it was stopped and joined the queue again
-    lost_s: float  # seconds that it ran before
+    next_dependent: int  # the next job that waits for the same job as this one
+    requeues: int  # how often it was requeued
+    lost_s: float  # seconds that it ran before it was requeued
 
 
 class JobRecord(EventJob, Protocol):
@@ -125,13 +126,13 @@ class JobRecord(EventJob, Protocol):
 
     order_value: float  # orders the queue (see `QueueKeys`)
     backfill_value: float  # orders backfilling
-    order_rank: int  # its place among all jobs by the values
+    order_rank: int  # its position among all jobs by the values
     backfill_rank: int
     user: int
 
 
 class Events(Protocol):
-    """Arrays that events change, of any machine."""
+    """Arrays that events change, for any machine."""
 
     @property
     def clock(self) -> Records[EventClock]:
@@ -139,7 +140,7 @@ class Events(Protocol):
 
     @property
     def rules(self) -> Records[PassRules]:
-        """How events are taken and passes go, shape ``(1,)``."""
+        """Rules for events and passes, shape ``(1,)``."""
 
     @property
     def jobs(self) -> Records[EventJob]:
@@ -147,35 +148,35 @@ class Events(Protocol):
 
     @property
     def events(self) -> Records[Event]:
-        """A binary heap of the events whose time is known, the first ``clock.n_events`` of `n` records."""
+        """A binary heap of the events whose time is known, in the first ``clock.n_events`` of `n` records."""
 
     @property
     def lists(self) -> IntMatrix:
-        """Lists of jobs, see ``RUNNING``; of `n` columns."""
+        """Lists of jobs, see ``RUNNING``; `n` columns."""
 
     @property
     def scores(self) -> Scores:
-        """What scores of waiting jobs are computed from."""
+        """Arrays from which scores of waiting jobs are computed."""
 
 
 class State(NamedTuple):
     """Arrays of a simulation of a pool of units."""
 
     clock: Records[Clock]  # the numbers that change, shape ``(1,)``
-    rules: Records[_RulesRecord]  # how events are taken and what the built-in scheduler does, shape ``(1,)``
+    rules: Records[_RulesRecord]  # rules for events and the built-in scheduler, shape ``(1,)``
     jobs: Records[JobRecord]
     events: Records[Event]
     request: IntMatrix  # units of each resource that a job holds while it runs, shape ``(n, R)``
     lists: IntMatrix  # lists of jobs, shape ``(5, n)``; see ``QUEUE``
     units: IntMatrix  # units of each resource, shape ``(3, R)``; see ``FREE``
     held: IntMatrix  # units that each user's jobs hold, shape ``(U, R)``
-    # Conservative backfilling: times at which the steps of its profile begin, shape ``(K,)``, and the units that nobody
-    # is promised from then on, shape ``(K, R)``. Where shares or scores order jobs, theirs follow the steps, by job,
-    # while a list is sorted: side by side they are read much faster than from the records.
+    # Conservative backfilling: times at which the steps of its profile begin, shape ``(K,)``, and the units without
+    # reservation from then on, shape ``(K, R)``. If shares or scores order jobs, these follow the steps, by job, while
+    # a list is sorted: adjacent values are read much faster than fields of records.
     steps: FloatArray
     unpromised: IntMatrix
-    # Lower bounds of what jobs ask for, by which backfilling passes over blocks of a long queue; see
-    # `allocopt.simulator.kernels.queue`. No rows where it does not.
+    # Lower bounds of requests, with which backfilling skips blocks of a long queue; see
+    # `allocopt.simulator.kernels.queue`. No columns if there is no such index.
     least: FloatMatrix
     scores: Scores
 
@@ -185,14 +186,14 @@ STATE = record_type(State)
 
 
 def first_clock(record: type) -> Any:
-    """Return the numbers that change before the first event, of a record that is an `EventClock`; shape ``(1,)``."""
+    """Return a clock before the first event, a record of type `EventClock`; shape ``(1,)``."""
     clock = np.zeros(1, dtype=record_dtype(record))
     clock["now"], clock["wake"] = -np.inf, np.inf
     return clock
 
 
 def waiting_jobs(record: type, submit: FloatArray, run: FloatArray, estimate: FloatArray) -> Any:
-    """Return jobs that wait for no other and are never killed, of a record that is an `EventJob`; shape ``(n,)``."""
+    """Return jobs that do not depend on others and are never killed, records of type `EventJob`; shape ``(n,)``."""
     jobs = np.zeros(len(submit), dtype=record_dtype(record))
     jobs["submit"], jobs["run"], jobs["estimate"] = submit, run, estimate
     jobs["limit"], jobs["reserved"], jobs["speed"] = np.inf, np.inf, 1.0
@@ -216,10 +217,10 @@ def waits(state: Events, job: int) -> bool:
 
 
 def wait_for(jobs: Any, preceding: IntArray, think: FloatArray) -> None:
-    """Let jobs wait for the end of others, ``NOBODY`` for none, and then as many seconds; arrays of shape ``(n,)``."""
+    """Let jobs wait for the end of others, ``NOBODY`` for none, plus ``think`` seconds; arrays of shape ``(n,)``."""
     jobs["preceding"], jobs["think"] = preceding, think
     first, following = jobs["dependent"], jobs["next_dependent"]
-    # The jobs that wait for the same one are chained in their order: the first is known to it, the next to each.
+    # Jobs that wait for the same job form a linked list in their order: that job has the first, each has the next.
     for job in np.flatnonzero(preceding != NOBODY)[::-1].tolist():
         following[job] = first[preceding[job]]
         first[preceding[job]] = job
@@ -228,14 +229,14 @@ def wait_for(jobs: Any, preceding: IntArray, think: FloatArray) -> None:
 def new_state(
     workload: Workload,
     request: IntMatrix,  # units of each resource that each job holds, shape ``(n, R)``
-    capacity: IntArray,  # units of each resource that there are, shape ``(R,)``
+    capacity: IntArray,  # units of each resource of the machine, shape ``(R,)``
     rules: Rules,
     backfill: Backfill,
     order: QueueKeys,
     backfill_order: QueueKeys | None = None,
     *,
-    compression: bool = False,  # whether conservative backfilling plans all anew when a job ends early
-    track_running: bool = False,  # whether running jobs are listed although backfilling does not need it
+    compression: bool = False,  # whether conservative backfilling plans all again when a job ends early
+    track_running: bool = False,  # whether running jobs are listed even if backfilling does not need it
     predicts: bool = False,  # whether EASY backfilling plans with predicted run times
 ) -> State:
     """Return the state before the first event."""
@@ -244,7 +245,7 @@ def new_state(
     steps = 2 * n + 3 if backfill is Backfill.CONSERVATIVE else 0
     tried = order if backfill_order is None else backfill_order
     shares = n if max(order.kind, tried.kind) >= OrderKind.FAIR_SHARE else 0
-    # An index pays where backfilling looks through a queue whose order is that of ranks.
+    # An index pays if backfilling searches a queue that is ordered by ranks.
     has_index = (
         backfill in (Backfill.EASY, Backfill.FIRST_FIT)
         and backfill_order is None
@@ -259,8 +260,8 @@ def new_state(
     numbers["event_order"], numbers["order"], numbers["backfill"] = rules.event_order, order.kind, backfill
     numbers["backfill_order"], numbers["own_backfill_order"] = tried.kind, backfill_order is not None
     numbers["compression"], numbers["predicts"] = compression, predicts
-    # Between two early ends, which undo all of it, a plan in the order of arrival comes out the same made later: jobs
-    # start where they were promised to. Who looks at the running jobs may look at the reservations, too.
+    # In the order of arrival, planning later gives the same plan, as jobs start at their reservations, and every early
+    # end discards the plan anyway. But an observer of the running jobs may also read the reservations.
     numbers["plan_ahead"] = (
         track_running or not compression or not rules.kill_at_limit or order.kind is not OrderKind.ARRIVAL
     )

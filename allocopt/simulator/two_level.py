@@ -1,4 +1,4 @@
-"""Two-level scheduling, DRAS section 3.2: jobs are started, reserved or backfilled one choice at a time."""
+"""Two-level scheduling (DRAS, section 3.2): jobs are started, reserved or backfilled one choice at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,28 +16,28 @@ from allocopt.simulator.scheduler import SchedulerError
 from allocopt.simulator.state import NOBODY
 from allocopt.simulator.view import View
 
-END = -1  # stands for a slot: the scheduling instance ends, where there are no reservations
+END = -1  # instead of a slot: ends the scheduling instance, if there are no reservations
 
 PAPER_WINDOW = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """Choice that a selector is asked for.
+    """A choice that a selector must make.
 
     Parameters
     ----------
     number
-        Choices before this one in the simulation.
+        Number of choices before this one in the simulation.
     jobs, legal
-        Jobs in the window, in the order in which they joined the queue, and which of them may be chosen: at least one.
+        Jobs in the window, in the order in which they joined the queue, and whether each may be chosen; at least one.
     holder
-        The job that has the reservation, ``NOBODY`` at level 1 where that is not kept.
+        The job that has the reservation, ``NOBODY`` at level 1 if reservations are not kept.
     shadow, spare
-        At level 2, when that job starts at the latest, in seconds, and units of each resource that may be held beyond
+        At level 2, the latest start of that job, in seconds, and the units of each resource that may be held beyond
         that time, shape ``(R,)``.
     can_end
-        Whether ``END`` may be answered.
+        Whether ``END`` is allowed.
     """
 
     view: View
@@ -56,7 +56,7 @@ class Selector(Protocol):
     """Chooses jobs."""
 
     def select(self, choice: Choice) -> int:
-        """Return the slot of the job that is chosen, or ``END``."""
+        """Return the slot of the chosen job, or ``END``."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,14 +64,14 @@ class TwoLevelLog:
     """Record of how the jobs of one simulation started."""
 
     modes: IntArray  # the `Mode` of each job, shape ``(n,)``
-    # Time that each job was promised last, in seconds; infinite where there is no promise, shape ``(n,)``.
+    # Start time of each job's last reservation, in seconds; infinite without one, shape ``(n,)``.
     promised: FloatArray
     holder: int = NOBODY  # the job that has the reservation, or ``NOBODY``
-    choices: int = 0  # how many there were
+    choices: int = 0  # number of choices so far
 
     @classmethod
     def of(cls, jobs: int) -> "TwoLevelLog":
-        """Return the log before anything has happened."""
+        """Return the log before the first event."""
         return cls(np.full(jobs, int(Mode.WAITING)), np.full(jobs, np.inf))
 
 
@@ -80,9 +80,10 @@ class TwoLevelScheduler:
     """Carries out the choices of a selector.
 
     At every scheduling instance the job that has the reservation starts if it fits. If no reservation is outstanding,
-    the selector chooses among the first waiting jobs (level 1): what fits starts, the first choice that does not gets
-    the reservation, at the earliest time that the estimates allow. Then it chooses among the waiting jobs that fit and
-    do not delay that time (level 2), until there are none. Raises `UsageError` if a value is not one of these.
+    the selector chooses among the first waiting jobs (level 1): a job that fits starts; the first chosen job that does
+    not fit gets the reservation, at the earliest time that the estimates allow. Then the selector chooses among the
+    waiting jobs that fit and do not delay that time (level 2), until there are none. Raises `UsageError` if a value is
+    wrong.
     """
 
     selector: Selector
@@ -93,7 +94,7 @@ class TwoLevelScheduler:
 
     def __post_init__(self) -> None:
         if not isinstance(self.selector, Selector):
-            raise UsageError(f"{self.selector!r} is no selector: it has no method `select`")
+            raise UsageError(f"{self.selector!r} is not a selector: it has no method `select`")
         if self.window < 1:
             raise UsageError(f"the window is {self.window}, must be at least 1")
         if not isinstance(self.reservations, Reservations):
@@ -156,7 +157,7 @@ class TwoLevelScheduler:
             return slot
         if not 0 <= slot < len(choice.jobs) or not choice.legal[slot]:
             slots = np.flatnonzero(choice.legal)
-            raise SchedulerError(f"the selector chose slot {slot} at {choice.view.now:g} s, legal are {slots}")
+            raise SchedulerError(f"the selector chose slot {slot} at {choice.view.now:g} s, must be one of {slots}")
         return slot
 
     def _start(self, job: int, mode: Mode) -> Start:

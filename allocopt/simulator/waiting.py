@@ -1,4 +1,4 @@
-"""What jobs of a schedule waited for, as far as starts alone tell."""
+"""Reasons for the waits of jobs, as far as they follow from the starts in a schedule."""
 
 from collections.abc import Sequence
 
@@ -10,24 +10,24 @@ DEPENDENCY, RESOURCES, QUEUE = "dependency", "resources", "queue"
 
 
 def waited_for(schedule: Schedule, parts: Sequence[str]) -> list[str]:
-    """Return what each job waited for when it joined the queue, empty for one that started as it was submitted.
+    """Return the reason for which each job waited, empty for a job that started when it was submitted.
 
-    - ``queue``: others of its part were waiting already.
-    - ``resources``: none was, so that it waited for room, or beside a reservation of another part.
-    - ``dependency``: it started as it joined the queue, which it did after its submission, for a preceding job ended
-      late.
+    - ``queue``: other jobs of its part were waiting when it joined the queue.
+    - ``resources``: no job of its part was waiting, so it waited for room, or because of a reservation in another part.
+    - ``dependency``: it started when it joined the queue, but it joined after its submission, because its preceding
+      job ended late.
 
     Parameters
     ----------
     schedule
-        When all jobs joined the queue and started.
+        The schedule of the jobs.
     parts
         Label of each job's part of the queue, such as its partition, in the order of the schedule.
     """
     release, start = schedule.release, schedule.start
     submit = schedule.workload.submit
     found = [""] * len(parts)
-    # By part, the last start of all jobs that joined the queue before.
+    # By part, the latest start of the jobs that joined the queue before.
     last: dict[str, float] = {}
     for job in np.lexsort((np.arange(len(parts)), release)).tolist():
         part = parts[job]

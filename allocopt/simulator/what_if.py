@@ -1,4 +1,4 @@
-"""What if another allocator or scheduler had been used: one workload on one machine under every combination."""
+"""Simulates one workload on one machine under all combinations of allocators and schedulers."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -33,14 +33,14 @@ from allocopt.traces.variants import varied_run_times
 from allocopt.traces.workload import Workload
 
 FIRST = "first"  # name of the allocator that gives every job the first idle nodes
-_RULES_AS_SOLVERS = {FIRST: "first-fit", "lowest-switch": "cons-tres"}  # solvers that place a window by the rule
+_RULES_AS_SOLVERS = {FIRST: "first-fit", "lowest-switch": "cons-tres"}  # solvers that place a window by these rules
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
     """Schedule and metrics of one combination, the seconds that its simulation took, and remarks on it.
 
-    ``variants`` are its schedules of variants of the workload, if there are any.
+    ``variants`` are the schedules of variants of the workload, if there are any.
     """
 
     allocator: str
@@ -53,7 +53,7 @@ class Outcome:
 
     @property
     def schedules(self) -> tuple[Schedule, ...]:
-        """Schedules over which measures are averaged: those of the variants, or else the only one."""
+        """Schedules over which measures are averaged: those of the variants, or the only schedule if there are none."""
         return self.variants or (self.schedule,)
 
 
@@ -64,27 +64,26 @@ class WhatIf:
     Parameters
     ----------
     workload
-        The jobs; on a topology in whole nodes.
+        The jobs; on a topology, their sizes are in whole nodes.
     machine
-        How whole nodes are connected, or nodes that jobs may share.
+        The topology of whole nodes, or a cluster whose nodes jobs may share.
     rules
-        How events are taken, and whether jobs are killed.
+        Rules for events, and whether jobs are killed.
     limits
-        What an allocator that is a solver may spend on jobs that start together; on a cluster, on a job.
+        Limits of solvers that allocate: on a topology for the jobs that start together, on a cluster for each job.
     hop_slowdown
-        How far jobs are slowed down by hops (`HopSlowdown`); 0 for not at all, so that on whole nodes allocators change
-        no times.
+        Share by which hops slow down jobs (`HopSlowdown`). With 0, allocators of whole nodes do not change any times.
     seed
-        Of random queue orders and of solvers.
+        Seed of random queue orders and of solvers.
     record
-        What the site did itself, if the trace records it.
+        The site's own record, if the trace has one.
     described
-        What else is known of the jobs, by which they are grouped.
+        Further information on the jobs, by which they are grouped.
     by
         Names of the groupings by which jobs are measured, see `allocopt.simulator.groups`.
     variants
-        How many variants of the workload each combination is simulated on as well: the same for all of them
-        (`allocopt.traces.variants`).
+        Number of variants of the workload on which each combination is simulated, too; the same variants for all
+        combinations (`allocopt.traces.variants`).
     """
 
     workload: Workload
@@ -100,28 +99,28 @@ class WhatIf:
 
     @property
     def topology(self) -> Topology:
-        """How the nodes are connected."""
+        """Topology of the nodes."""
         return self.machine.topology.tree if isinstance(self.machine, Cluster) else self.machine
 
     def check(self, allocators: Sequence[str], schedulers: Sequence[str]) -> None:
-        """Raise `UsageError` if an allocator or scheduler does not exist, or does not go with the machine."""
+        """Raise `UsageError` if an allocator or scheduler does not exist, or cannot be used on the machine."""
         for scheduler, name in product(schedulers, allocators):
             self._parts(name, scheduler)
 
     def outcomes(self, allocators: Sequence[str], schedulers: Sequence[str]) -> Iterator[Outcome]:
-        """Yield the outcome of every combination, one scheduler after the other; names as `check` takes them.
+        """Yield the outcome of every combination, one scheduler after the other.
 
         Allocators are topology solvers or ``first``, on a cluster those of `allocation_named`. Schedulers are those of
         `as_scheduler`; under ``window`` the allocator allocates the window of every period.
         """
-        # All names are checked before the first simulation.
+        # Check all names before the first simulation.
         runs = [(name, scheduler, *self._parts(name, scheduler)) for scheduler, name in product(schedulers, allocators)]
         slows = HopSlowdown(self.topology, self.hop_slowdown) if self.hop_slowdown else None
         machine: Any = self.machine
         if not isinstance(self.machine, Cluster):
             machine = Platform.whole_nodes(self.machine)
         for name, scheduler, chosen, places in runs:
-            # Compiling does not count as time of the simulation.
+            # Compile first, so that the time of the simulation excludes it.
             built_in_only = is_built_in_only(chosen, slows, None)
             make_ready(kernels_of(machine, chosen, is_built_in_only=built_in_only, changes_speed=slows is not None))
             how: Any = (machine, chosen, self.rules, self.seed)
@@ -164,5 +163,5 @@ class WhatIf:
 def _solver(name: str) -> Solver:
     solver = get_solver(name)
     if not solver.capabilities.strategies:
-        raise UsageError(f"allocator {name!r} allocates no windows of whole nodes")
+        raise UsageError(f"allocator {name!r} cannot allocate windows of whole nodes")
     return solver

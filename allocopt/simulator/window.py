@@ -1,7 +1,7 @@
 """Policy ``window``: every period a solver allocates the waiting jobs that fit together (NSA paper, section III-C).
 
-Also the allocator by which a topology solver places the jobs that another scheduler starts, the windows of a trace as
-problems, and policy ``optimization``, which selects jobs by a knapsack.
+Also here: the allocator with which a topology solver places jobs that another scheduler starts; the windows of a trace
+as problems; and policy ``optimization``, which selects jobs by a knapsack problem.
 """
 
 from collections import Counter
@@ -35,32 +35,31 @@ from allocopt.solving.verify import verify
 from allocopt.solving.windows import KINDS, check_window_solver, window_solver
 from allocopt.traces.workload import Workload
 
-# Jobs of a problem that is made only to check the objective and the weights.
+# A job for a problem that is made only to check the objective and the weights.
 _PROBE = (KnapsackJob("probe", {"nodes": 1}, 0.0, 1.0),)
 
 
 @dataclass(frozen=True, slots=True)
 class OptimizationScheduler:
-    """The optimization method of the DRAS paper, section 5.1: without reservation and without backfilling.
+    """The optimization method of the DRAS paper, section 5.1, without reservations and without backfilling.
 
-    At every scheduling point the first waiting jobs, the window, and what is free make a `KnapsackProblem`; the
-    selected jobs start, in the order of the queue. There is one selection per scheduling point: under ``capability``
-    the best one may leave jobs waiting that would fit, until the next event.
+    At every scheduling point, the first waiting jobs (the window) and the free units make a `KnapsackProblem`. The
+    selected jobs start in the order of the queue. There is only one selection per scheduling point. Under
+    ``capability`` the best selection may leave out jobs that would fit; these wait until the next event.
 
-    Raises `UsageError` if a number makes no sense, there is no such objective or solver, or the solver takes no
-    knapsacks; `MissingPackageError` if the solver needs a package that is not installed.
+    Raises `UsageError` if a number is out of range, there is no such objective or solver, or the solver does not take
+    knapsack problems; `MissingPackageError` if the solver needs a package that is not installed.
 
     Parameters
     ----------
     window
-        Waiting jobs that are looked at, at least 1.
+        Number of waiting jobs that are considered, at least 1.
     objective, weights
         ``capability`` (Eq. 1, with the weights w1, w2 and w3) or ``capacity`` (Eq. 2).
     solver
-        Name of an installed solver, or a solver object; None for ``dp``, which takes one resource, and ``auto`` where
-        jobs ask for several.
+        Name of an installed solver, or a solver object; None for ``dp`` with one resource, and ``auto`` with several.
     time_limit, iterations
-        What it may spend on a selection, in seconds and in steps; None for no limit, and for the solver's default.
+        Limits of the solver for a selection, in seconds and in steps; None for no limit, and for the solver's default.
     """
 
     name: ClassVar[str] = "optimization"
@@ -72,7 +71,7 @@ class OptimizationScheduler:
     time_limit: float | None = None
     iterations: int | None = None
     seed: int = 0
-    # For one resource, and for several.
+    # For one resource, and for several resources.
     _solvers: tuple[Solver, Solver] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -91,11 +90,11 @@ class OptimizationScheduler:
         found = [get_solver(one, None, KnapsackProblem.kind) if isinstance(one, str) else one for one in asked]
         for solver in found:
             if solver.kind != KnapsackProblem.kind:
-                raise UsageError(f"solver {solver.name!r} selects no jobs: it takes no knapsack problems")
+                raise UsageError(f"solver {solver.name!r} cannot select jobs: it does not take knapsack problems")
         object.__setattr__(self, "_solvers", tuple(found))
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Start the selected jobs. Raises `UsageError` if the solver does not take so many jobs or resources."""
+        """Start the selected jobs; raise `UsageError` if the solver does not take as many jobs or resources."""
         window = view.first(self.window)
         asks_for_nothing = (view.request[window] == 0).all(axis=1)
         for job in window[asks_for_nothing].tolist():
@@ -109,14 +108,14 @@ class OptimizationScheduler:
         solver = self._solvers[len(problem.capacity) > 1]
         result = solve(problem, solver=solver, time_limit=self.time_limit, seed=self.seed, iterations=self.iterations)
         selected = window[list(result.found().jobs)].tolist()
-        # If the weights value no job, none is selected; the first one that fits starts, so that the simulation goes on.
+        # If no job has a value, none is selected. Then start the first one that fits, so that the simulation goes on.
         for job in selected or [int(fitting[0])]:
-            # On nodes that jobs share, what is free in total may be spread over too many of them.
+            # If jobs share nodes, the free units in total may be spread over too many nodes.
             if view.fits(job):
                 yield Start(job)
 
     def problem(self, view: View, jobs: list[int]) -> KnapsackProblem:
-        """Pose the selection from some waiting jobs with what is free now."""
+        """Return the problem of selecting from some waiting jobs with the units that are free now."""
 
         def named(units: IntArray) -> dict[str, int]:
             return dict(zip(view.platform.resources, units.tolist(), strict=True))
@@ -135,7 +134,7 @@ class OptimizationScheduler:
         )
 
 
-# Times are rounded: a job may seem to have waited less than whole periods by this part of one.
+# Tolerance for rounded times, as a share of a period: a job may seem to have waited slightly less than whole periods.
 _ROUNDING = 1e-9
 
 _LARGEST_SEED = 2**31
@@ -149,7 +148,7 @@ Allocate = Callable[[TopologyProblem], Allocation]
 def _by_periods(period_s: float, view: View) -> IntArray:
     """Return the waiting jobs in the order of priority at a multiple of the period.
 
-    They are taken by number of waiting periods, most first, then by processors, fewest first, then by submission and
+    Jobs are sorted by number of waiting periods, most first; then by processors, fewest first; then by submission and
     id.
     """
     queue = view.queue
@@ -161,13 +160,13 @@ def _by_periods(period_s: float, view: View) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class WindowScheduler:
-    """The window-based method of the NSA paper, section III-C: by number of waiting periods.
+    """The window-based method of the NSA paper, section III-C, with priorities by number of waiting periods.
 
-    Jobs start at multiples of the period only. A window that the solver does not take, or for which it finds no
+    Jobs start only at multiples of the period. A window that the solver does not take, or for which it finds no
     allocation, is allocated without a search: on whole nodes sequentially, which is feasible under every strategy, on a
-    cluster by the rule of the lowest switch. ``log`` holds the reasons, and `remarks` counts them. Under the
-    ``sequential`` event order every event at a multiple of the period is followed by a window. Raises
-    `UsageError` if the period or a limit makes no sense, there is no such solver, or it does not take the strategy;
+    cluster by the rule of the lowest switch. ``log`` has the reasons, and `remarks` counts them. Under the
+    ``sequential`` event order, every event at a multiple of the period is followed by a window. Raises `UsageError` if
+    the period or a limit is out of range, there is no such solver, or it does not take the strategy;
     `MissingPackageError` if the solver needs a package that is not installed.
     """
 
@@ -176,13 +175,13 @@ class WindowScheduler:
     period_s: float = 60.0
     solver: str | Solver = "auto"  # name of an installed solver, or a solver object
     strategy: str | None = None  # ``scas``, ``dcas`` or ``free``; None for the widest that the solver takes
-    # What it may spend on a window, in seconds, None for no limit, and in steps, None for its own default. If both are
-    # None, it may take 1,000 steps for a window on nodes that jobs share.
+    # Limits of the solver for a window: seconds, None for no limit; and steps, None for its default. If both are None,
+    # it may take 1,000 steps for a window on a cluster.
     time_limit: float | None = None
     iterations: int | None = None
     seed: int = 0
-    overtakes: bool = False  # whether jobs may start before one ahead of them that does not fit
-    # For each window with a problem, of all simulations so far: why it was allocated without a search, or None.
+    overtakes: bool = False  # whether jobs may overtake a job that does not fit
+    # For each window with a problem, over all simulations so far: why it was allocated without a search, or None.
     log: list[str | None] = field(init=False, repr=False, compare=False, default_factory=list)
     _solvers: Mapping[str, Solver] = field(init=False, repr=False, compare=False)  # by kind of problem
     _strategy: Strategy = field(init=False, repr=False, compare=False)
@@ -196,7 +195,7 @@ class WindowScheduler:
         found = {kind: window_solver(self.solver, kind) for kind in KINDS}
         told = self.solver if isinstance(self.solver, str) else self.solver.name
         if not all(solver.is_available() for solver in found.values()):
-            fault = "is not available here: a package it needs is not installed"
+            fault = "is not available: a package that it needs is not installed"
             raise MissingPackageError(f"solver {told!r} {fault}")
         strategies = found[TopologyProblem.kind].capabilities.strategies
         taken = [strategy for strategy in Strategy if strategy in strategies]
@@ -209,7 +208,7 @@ class WindowScheduler:
         """Start the jobs of a window at a multiple of the period, and wait for the next multiple at other times."""
         due = due_at(self.period_s, view.now)
         if due > view.now:
-            # Jobs that a window has left need no call: they can start only after an event, when this is called again.
+            # After a window no Wait is needed: remaining jobs can start only after an event, which calls this again.
             if len(view.queue):
                 yield Wait(due)
             return
@@ -218,21 +217,21 @@ class WindowScheduler:
         yield from window.starts(None if window.problem is None else self._allocate(due, window, window.problem))
 
     def remarks(self) -> list[str]:
-        """Say how many windows were allocated without a search, one line per reason; nothing if none was."""
+        """Return how many windows were allocated without a search, one line per reason; none if there were none."""
         counts, windows = Counter(reason for reason in self.log if reason is not None), len(self.log)
         return [
             f"{number} of {windows} windows allocated without a search: {reason}" for reason, number in counts.items()
         ]
 
     def _iterations(self, problem: WindowProblem) -> int | None:
-        """Return how many steps a solver may take, None for its own default, which is slow on shared nodes."""
+        """Return how many steps a solver may take; None for its own default, which is too slow on a cluster."""
         is_unlimited = self.iterations is None and self.time_limit is None
         return _PLACEMENT_STEPS if is_unlimited and problem.kind == PlacementProblem.kind else self.iterations
 
     def _allocate(self, time: float, window: PosedWindow, posed: WindowProblem) -> WindowSolution:
         solver = self._solvers[posed.kind]
         problem = posed.with_strategy(self._strategy) if isinstance(posed, TopologyProblem) else posed
-        # Each window has a seed of its own, whatever windows came before.
+        # The seed of a window depends only on its time, not on the windows before.
         seed = int(np.random.default_rng((self.seed, round(time / self.period_s))).integers(_LARGEST_SEED))
         fault = f"{solver.name} found no allocation"
         if solver.refusal(problem) is not None:
@@ -253,20 +252,20 @@ class WindowScheduler:
 
 @dataclass(frozen=True, slots=True)
 class TopologyAllocator:
-    """Chooses whole nodes by a topology solver, for which jobs of several nodes that start together are a window."""
+    """Chooses whole nodes by a topology solver; jobs of several nodes that start together are a window."""
 
     topology: Topology
     solver: Solver
     strategy: str = "free"  # ``scas``, ``dcas`` or ``free``
-    # What it may spend on a window, in seconds, None for no limit, and in steps, None for its own default.
+    # Limits of the solver for a window: seconds, None for no limit; and steps, None for its default.
     time_limit: float | None = None
     iterations: int | None = None
     seed: int = 0
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
-        """Solve the window; `NoSolutionError` if the solver finds nothing within its limit."""
+        """Return the shares of the jobs; raise `NoSolutionError` if the solver finds no allocation within its limit."""
         if free.shape[1] != 1 or free.max(initial=0) > 1:
-            raise UsageError("a topology solver gives away whole nodes, this platform shares them")
+            raise UsageError("a topology solver allocates whole nodes; on this platform jobs share nodes")
         asked = {job: Job(name, int(size)) for job, (name, size) in enumerate(zip(names, request[:, 0], strict=True))}
         first = next((job.id for job in asked.values() if job.nodes > 1), None)
         idle = np.flatnonzero(free[:, 0])
@@ -288,7 +287,7 @@ class TopologyAllocator:
 
 def _found(solution: object, solver: Solver, what: str) -> Allocation:
     if not isinstance(solution, Allocation):
-        raise NoSolutionError(f"solver {solver.name!r} found no allocation of {what}")
+        raise NoSolutionError(f"solver {solver.name!r} found no allocation for {what}")
     return solution
 
 
@@ -304,17 +303,16 @@ def windows(
     skip: int = 0,
     prefix: str = "window",
 ) -> Iterator[TopologyProblem]:
-    """Replay a workload as `WindowScheduler` does, and yield its windows in order of time, strategy ``free``.
+    """Simulate a workload as `WindowScheduler` does, and yield its windows in order of time, with strategy ``free``.
 
-    One-node jobs take the first idle nodes, at no cost; the others are a problem over the idle nodes that remain. Jobs
-    run as long as was recorded and wait for no other job. Their sizes are in whole nodes, at most as many as the
-    machine has: see `Workload.in_nodes`, `Workload.fitting`. Windows of ``min_jobs`` (1 or more) to ``max_jobs`` jobs
-    (None for no limit) are yielded, except the first ``skip``; they are named by the prefix and a number, from 000.
-    Other windows are allocated as well, but none after the last one that the caller asks for.
+    One-node jobs get the first idle nodes, at no cost; the others are a problem over the remaining idle nodes. Jobs run
+    as long as recorded, and dependencies are ignored. Their sizes are in whole nodes, at most the machine's: see
+    `Workload.in_nodes`, `Workload.fitting`. Windows of ``min_jobs`` (1 or more) to ``max_jobs`` jobs (None for no
+    limit) are yielded, except the first ``skip``. Their names are the prefix and a number, from 000. Other windows are
+    allocated but not yielded. Nothing is simulated beyond the last window that the caller takes.
 
-    Raises `UsageError` if the period, in seconds, or a limit makes no sense; `InvalidProblemError` if a job is larger
-    than the machine; `InvalidSolutionError` if ``allocate`` gives away a node that is not idle, or another number of
-    nodes than a job asks for.
+    Raises `UsageError` if the period, in seconds, or a limit is out of range; `InvalidProblemError` if a job is larger
+    than the machine; `InvalidSolutionError` if ``allocate`` returns a busy node, or a wrong number of nodes.
     """
     largest = len(workload) if max_jobs is None else max_jobs
     if min_jobs < 1:
@@ -355,7 +353,7 @@ def windows(
 
 
 class _Told:
-    """A scheduler that decides what it was told last."""
+    """A scheduler that returns the decisions that were last stored in it."""
 
     decisions: tuple[Decision, ...] = ()
 
@@ -365,7 +363,7 @@ class _Told:
 
 
 def solver_allocator(name: str, strategy: str, iterations: int, rng: np.random.Generator) -> Allocate:
-    """Make a function that allocates windows by a solver, which may take so many steps for each and any time.
+    """Return a function that allocates windows by a solver, limited to ``iterations`` steps for each, not in time.
 
     The same generator state gives the same windows. Raises `UsageError` if the solver does not take the strategy.
     """

@@ -1,17 +1,18 @@
-"""The four workflows of the ASAX paper as staged jobs, whose profiles and run times meet its Table 2, and its queue.
+"""The four workflows of the ASAX paper as staged jobs that reproduce its Table 2, and the queue of its evaluation.
 
 Table 2 gives, for space sharing on 64, 128 and 256 cores, the mean run time over the job sizes with its spread, and the
-CPU and memory utilization. From it follow
+CPU and memory utilization. Two values are derived from it:
 
-- the run time on c cores, ``serial_h + parallel_h / c`` (Amdahl): the paper says that the spread shows how an
-  application scales, so that ``parallel_h`` is the spread over that of 1 / c, and the mean gives ``serial_h``;
-- the busy cores of a parallel stage: a sequential stage keeps one core busy, and the mean of both over time and job
-  sizes is the utilization.
+- The run time on c cores is ``serial_h + parallel_h / c`` (Amdahl). The paper says that the spread shows how an
+  application scales. So ``parallel_h`` is the spread divided by the spread of 1 / c, and the mean gives ``serial_h``.
+- The busy cores of a parallel stage: a sequential stage keeps one core busy, and the mean of both kinds of stages over
+  time and job sizes is the utilization.
 
-Which share of the time is sequential, and how much of it is I/O, the paper tells in words (section 4.2); the numbers
-for it are this module's.
+The paper describes only in words which share of the time is sequential and how much of it is I/O (section 4.2). The
+numbers for these are chosen in this module.
 
-A trace tells which executable each job runs; their profiles are those of the workflows, or are read from a file.
+A trace states which executable each job runs. The profiles of executables are those of the workflows, or are read from
+a file.
 """
 
 from collections import defaultdict
@@ -57,16 +58,16 @@ class _Application:
     published: tuple[_Published, ...]  # its lines of Table 2, one for each of `CLUSTER_SIZES`
 
     def runtime_s(self, cores: int, cluster: int = 64) -> float:
-        """Return the run time alone on so many cores, in seconds."""
+        """Return the run time on ``cores`` cores without other jobs, in seconds."""
         line, inverse = self._line(cluster), 1.0 / np.array(self.sizes)
         parallel_h = line.spread * line.runtime_h / float(inverse.std())
         serial_h = line.runtime_h - parallel_h * float(inverse.mean())
         return HOUR_S * (max(0.0, serial_h) + parallel_h / cores)
 
     def profile(self, cores: int, cluster: int = 64) -> tuple[Stage, ...]:
-        """Return the stages of a job of so many cores."""
+        """Return the stages of a job on ``cores`` cores."""
         line = self._line(cluster)
-        # The mean over sizes and time is published; what sequential stages keep busy of it is known.
+        # The published utilization is a mean over sizes and time. Subtract the known part of sequential stages.
         sequential = sum(share for kind, share, _ in self.stages if kind is _S)
         alone = sequential * float((1.0 / np.array(self.sizes)).mean())
         busy = min(1.0, max(_LEAST_BUSY, (line.cpu_percent / 100 - alone) / (1.0 - sequential)))
@@ -76,7 +77,7 @@ class _Application:
         )
 
     def job(self, identifier: str, cores: int, walltime_factor: float = 2.0, cluster: int = 64) -> ProfiledJob:
-        """Return a job that has not begun, with a limit of so many times its run time."""
+        """Return a job that has not begun; its limit is its run time times ``walltime_factor``."""
         run = self.runtime_s(cores, cluster)
         return ProfiledJob(identifier, cores, self.profile(cores, cluster), run, walltime_factor * run)
 
@@ -113,22 +114,22 @@ APPLICATIONS = MappingProxyType({app.name: app for app in _APPLICATIONS})
 """The four workflows by name."""
 
 JOBS = sum(len(one.sizes) for one in _APPLICATIONS)
-"""Jobs of a repeat of the evaluation's queue: 15."""
-# Limit over the run time alone: the paper says that users ask for more than they need, not how much more.
+"""Number of jobs in one repeat of the evaluation's queue: 15."""
+# Limit over the run time without other jobs. The paper says that users ask for more than they need, not how much more.
 _WALLTIME_FACTOR = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """A job that runs an application, submitted after so many seconds."""
+    """A job that runs an application, submitted at ``submit_s`` seconds."""
 
     application: str
     submit_s: float
     job: ProfiledJob
 
 
-# The evaluation repeats the 15 jobs of the four workflows three times (section 4.4). The paper counts 512 cores; its
-# geometry, 8 to 64 for three workflows and 16 to 64 for the fourth, sums to 472.
+# The evaluation repeats the 15 jobs of the four workflows three times (section 4.4). The paper states 512 cores in
+# total; the job sizes, 8 to 64 for three workflows and 16 to 64 for the fourth, sum to 472.
 def asax_queue(
     rng: np.random.Generator,
     repeats: int = 3,
@@ -137,11 +138,22 @@ def asax_queue(
     between_s: float = 0.0,
     spread: float = 0.0,
 ) -> tuple[QueuedJob, ...]:
-    """Draw the queue, the 15 jobs of each repeat in an order of their own.
+    """Draw the evaluation's queue; each repeat has the 15 jobs in a random order.
 
-    The jobs follow the lines of Table 2 of a cluster of so many cores. Their limits are so many times the run time
-    alone, the mean of the exponential seconds between submissions is ``between_s``, 0 for all at once, and a run time
-    is that of its application times a factor within 1 - spread .. 1 + spread.
+    Parameters
+    ----------
+    rng
+        Source of randomness.
+    repeats
+        How often the 15 jobs are submitted.
+    walltime_factor
+        Time limit over the run time without other jobs.
+    cluster
+        Cores of the cluster, one of `CLUSTER_SIZES`; selects the lines of Table 2.
+    between_s
+        Mean of the exponentially distributed seconds between submissions; 0 submits all jobs at once.
+    spread
+        Run times are those of the applications times a factor drawn from 1 - spread to 1 + spread.
     """
     queue: list[QueuedJob] = []
     now, kinds = 0.0, [(app, cores) for app in _APPLICATIONS for cores in app.sizes]
@@ -157,7 +169,7 @@ def asax_queue(
 
 
 def queue_workload(queue: tuple[QueuedJob, ...], name: str = "asax-queue") -> Workload:
-    """Return the queue as a workload; its executables are the paper's workflows from 1 on, others get 0."""
+    """Return the queue as a workload; the paper's workflows are executables 1 to 4, others are 0."""
     numbers = defaultdict(int, {application: number for number, application in enumerate(APPLICATIONS, 1)})
     return Workload(
         name,
@@ -181,12 +193,12 @@ class Executable:
         check_profile(f"profile of {self.name}", self.profile)
 
     def on(self, cores: int) -> tuple[Stage, ...]:
-        """Return the stages of a job of so many cores."""
+        """Return the stages of a job on ``cores`` cores."""
         return tuple(replace(one, cpu=1.0 / cores) if one.kind is _S else one for one in self.profile)
 
 
 Executables = Mapping[int, Executable]
-"""Applications by the numbers that they have in a trace."""
+"""Applications by their numbers in a trace."""
 
 WORKFLOWS: Executables = MappingProxyType(
     {number: Executable(name, one.profile(1)) for number, (name, one) in enumerate(APPLICATIONS.items(), 1)}
@@ -202,7 +214,7 @@ def profiled_jobs(workload: Workload, executables: Executables) -> tuple[QueuedJ
     for job, number, cores, submit, run, estimate in rows:
         if number not in executables:
             known = ", ".join(f"{number} {one.name}" for number, one in executables.items())
-            fault = f"its executable is {number}, there are profiles of {known}; profiles = FILE names others"
+            fault = f"its executable is {number}, which has no profile (profiles: {known}); add it with profiles = FILE"
             raise InvalidProblemError(f"job {job}", fault)
         one = executables[number]
         jobs.append(QueuedJob(one.name, submit, ProfiledJob(str(job), cores, one.on(cores), run, estimate)))
@@ -213,11 +225,11 @@ ShareOfOne = Annotated[float, Field(ge=0, le=1)]
 
 
 class _StageModel(FileModel):
-    share: Annotated[ShareOfOne, Field(description="Share of the run time alone; they sum to 1.")]
-    cpu: Annotated[ShareOfOne, Field(description="Share of its cores that a parallel stage keeps busy alone.")] = 1.0
-    memory: Annotated[ShareOfOne, Field(description="Share of the memory beside the job's cores.")] = 0.0
-    io: Annotated[ShareOfOne, Field(description="Share of the time in which it does I/O, alone.")] = 0.0
-    kind: Annotated[Literal["sequential", "parallel"], Field(description="Whether it uses one core or all.")] = (
+    share: Annotated[ShareOfOne, Field(description="Share of the run time without other jobs; shares sum to 1.")]
+    cpu: Annotated[ShareOfOne, Field(description="Share of its cores that a parallel stage keeps busy if alone.")] = 1.0
+    memory: Annotated[ShareOfOne, Field(description="Share of the memory that belongs to the job's cores.")] = 0.0
+    io: Annotated[ShareOfOne, Field(description="Share of the time in which it does I/O, without other jobs.")] = 0.0
+    kind: Annotated[Literal["sequential", "parallel"], Field(description="Use of one core or of all cores.")] = (
         "parallel"
     )
 
@@ -241,7 +253,7 @@ def read_profiles(path: Path | str) -> Executables:
     table: dict[int, Executable] = {}
     for index, model in enumerate(validated(_ProfilesModel, read_toml(Path(path)), path).application):
         if model.executable in table:
-            raise bad_file(path, f"application[{index}].executable", f"is {model.executable}, which is given before")
+            raise bad_file(path, f"application[{index}].executable", f"is {model.executable}, which is used twice")
         stages = (Stage(one.share, one.cpu, one.memory, one.io, StageKind(one.kind)) for one in model.stages)
         with problem_faults_named(path):
             table[model.executable] = Executable(model.name, tuple(stages))

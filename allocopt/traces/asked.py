@@ -1,4 +1,4 @@
-"""What a job asked of a cluster's nodes, from the amounts that a record states."""
+"""Turns the amounts that a record states into a job's request for nodes of a cluster."""
 
 import math
 from dataclasses import dataclass
@@ -7,25 +7,25 @@ from allocopt.cluster.request import COUNTED_NODES, Constraint, Request
 from allocopt.errors import InvalidProblemError
 
 OF_JOB, OF_NODE, OF_TASK, OF_CORE = "job", "node", "task", "core"
-"""What an amount is per."""
+"""Units that an amount may refer to, as in "per node"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Amounts that a job asked for, 0 where unknown.
+    """Amounts that a job asked for, 0 if unknown.
 
     Parameters
     ----------
     nodes, processors, tasks
-        Of the whole job; without tasks these are as many as processors divided by ``cores_per_task``.
+        Totals of the job. If ``tasks`` is 0, it is processors divided by ``cores_per_task``.
     most_nodes
-        Upper end of a range of nodes.
+        Upper end of the range, if the job asked for a range of nodes.
     is_spread
-        Whether tasks are spread evenly over the nodes, as is known of the nodes that a job had.
+        Whether tasks are spread evenly over the nodes. True if ``nodes`` are those that the job had.
     is_share
         Whether the processors belong to one task on one node, such as a pod, and may be fractions.
     gpus, gpus_of
-        Numbers by type, empty for any type; and whether they are per job, node or task.
+        Numbers by type, "" for any type; and whether they are per job, node or task.
     memory_mib, memory_of
         Memory, and whether it is per job, node, task or core.
     is_all_memory

@@ -1,6 +1,6 @@
-"""Workloads of Batsim, from version 1 to 5.0: jobs whose profiles are delays, or sequences of these.
+"""Workloads of Batsim, from version 1 to 5.0: jobs whose profiles are delays, or sequences of delays.
 
-Batsim's documentation, "Workload": https://batsim.readthedocs.io. Version 5 renamed the types ``delay`` and
+See Batsim's documentation, "Workload": https://batsim.readthedocs.io. Version 5 renamed the profile types ``delay`` and
 ``composed`` to ``DelayProfile`` and ``SequentialCompositionProfile``.
 """
 
@@ -33,7 +33,7 @@ _MOST = int(LARGEST)
 _DELAYS = frozenset(("delay", "DelayProfile"))
 _SEQUENCES = frozenset(("composed", "SequentialCompositionProfile"))
 _DEEPEST = 50  # nested sequences
-# Batsim puts the name of the workload before an id.
+# Batsim may put the name of the workload before an id: ``w0!12``.
 _ID = re.compile(r"(?:.*!)?(-?[0-9]{1,16})", re.DOTALL)
 
 _Count = Annotated[int, Field(ge=-_MOST, le=_MOST)]
@@ -79,18 +79,19 @@ class _Sequence(FileModel, extra="ignore"):
 
 
 class Batsim(TraceFormat):
-    """Batsim's JSON: the delay of a job's profile is its run time; its walltime, or else the run time, is its estimate.
+    """Batsim's JSON format.
 
-    Integer ids, also as ``"17"`` or ``"workload!17"``, become the numbers of jobs, other ids their names. The machine's
-    size is ``nb_res``. Jobs whose profile is neither a delay nor a sequence of delays have no fixed run time: they are
-    left out and counted by the type of the profile.
+    The delay of a job's profile is its run time. Its walltime, or else the run time, is its estimate. Integer ids, also
+    as ``"17"`` or ``"workload!17"``, become the numbers of jobs; other ids become their names. The machine's size is
+    ``nb_res``. Jobs whose profile is neither a delay nor a sequence of delays have no fixed run time: they are left out
+    and counted by the type of the profile.
     """
 
     def read(self, path: Path, damage: Damage) -> Workload:
         return self.read_parsed(path, parse_json(read_text(path), path), damage, Columns())
 
     def read_parsed(self, path: Path, given: object, damage: Damage, columns: Columns) -> Workload:
-        """Read a workload of parsed JSON."""
+        """Read a workload from parsed JSON."""
         model = validated(_File, given, path)
         profiles = _Profiles(path, model.profiles)
         faults: list[BadFileError] = []
@@ -128,7 +129,7 @@ class Batsim(TraceFormat):
 
 
 def read_batsim(path: Path, parsed: object, damage: Damage, columns: Columns) -> Workload:
-    """Read a workload of parsed JSON; see `Batsim`."""
+    """Read a workload from parsed JSON; see `Batsim`."""
     return Batsim().read_parsed(path, parsed, damage, columns)
 
 
@@ -141,9 +142,9 @@ class _Profiles:
         self._known: dict[str, tuple[float, str]] = {}
 
     def run_s(self, place: str, name: str, depth: int = 0) -> tuple[float, str]:
-        """Return the run time in seconds, and the type of a profile without a run time, empty for none.
+        """Return a profile's run time in seconds, and the first type in it that has no fixed run time, empty for none.
 
-        Raises `BadFileError` for a profile that is missing, malformed, or contains itself.
+        Raises `BadFileError` if the profile is missing, malformed, or contains itself.
         """
         if name not in self._known:
             self._known[name] = self._look(place, name, depth)
@@ -169,7 +170,7 @@ class _Profiles:
         other = next((other for _, other in parts if other), "")
         run_s = sequence.repeat * sum(run for run, _ in parts)
         if run_s > _MOST:
-            raise bad_file(where, "repeat", f"makes {run_s:g} s, must be at most 2^53 s")
+            raise bad_file(where, "repeat", f"gives a run time of {run_s:g} s, must be at most 2^53 s")
         return run_s, other
 
 

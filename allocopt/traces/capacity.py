@@ -1,9 +1,9 @@
-"""Jobs of a capacity machine of which only a few numbers are published, drawn from another machine's trace.
+"""Synthetic jobs of a capacity machine, drawn from the trace of another machine.
 
-A capacity machine runs very many jobs, most of one or a few nodes. Of some such machines only the number of nodes, the
-number of jobs and the longest job are published. The jobs here are synthetic: each is a job of a real trace, with its
-size, run time and estimate together, so that they stay related as in the trace. They arrive as often as published, by
-the trace's hours of the day and days of the week.
+A capacity machine runs very many jobs, most of one or a few nodes. For some such machines only the number of nodes, the
+number of jobs and the longest job are published. Each synthetic job copies size, run time and estimate of one job of a
+real trace, so that the three stay related as in the trace. Jobs arrive as often as published, distributed over the
+hours of the week as in the trace.
 """
 
 from dataclasses import dataclass
@@ -16,26 +16,26 @@ from allocopt.traces.weekly_cycle import DAY_S, arrivals, weekly_cycle
 from allocopt.traces.workload import Workload
 
 MOST_TILT = 8.0
-"""Greatest exponent that is tried for a load; at it, nearly all jobs have the trace's smallest size."""
+"""Greatest exponent that is tried for a load; with it, nearly all jobs have the trace's smallest size."""
 _HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityMachine:
-    """Published numbers of a capacity machine, and the load that its synthetic workload has.
+    """Published numbers of a capacity machine, and the load of its synthetic workload.
 
     Raises `UsageError` if a number is not positive.
 
     Parameters
     ----------
     nodes
-        Number of its nodes.
+        Number of nodes.
     jobs_per_day
         Mean number of jobs that arrive on a day.
     longest_days
-        Longest that a job may run, in days.
+        Longest run time of a job, in days.
     load
-        Node seconds that arrive in a second, as a share of the nodes. It is chosen, not published.
+        Node seconds that arrive per second, as a share of the nodes. This number is chosen, not published.
     """
 
     nodes: int
@@ -54,10 +54,11 @@ class CapacityModel:
     """Draws the workload of a capacity machine from the jobs of a trace; see `fitted`."""
 
     machine: CapacityMachine
-    nodes: IntArray  # Of the trace's jobs, shape ``(n,)``
+    # Columns of the trace's jobs that fit, shape ``(n,)``
+    nodes: IntArray
     run_s: FloatArray
     estimate_s: FloatArray
-    chances: FloatArray  # Probability of every job of the trace to be drawn
+    chances: FloatArray  # Probability that a job is drawn
     cycle: FloatArray  # Share of the arrivals in every hour of the week, shape ``(168,)``
     tilt: float  # The exponent of the chances
 
@@ -65,11 +66,11 @@ class CapacityModel:
     def fitted(cls, machine: CapacityMachine, trace: Workload, cores_per_node: int = 1) -> "CapacityModel":
         """Fit the chances of the trace's jobs to the machine's load.
 
-        A job takes as many whole nodes as its cores fill; a job larger than the machine is left out. Run times end at
-        the estimates. If an estimate is longer than a day, its part beyond the day is stretched, and the run time with
-        it, so that the trace's longest estimate becomes the machine's longest job. A job of ``n`` nodes is drawn in
-        proportion to ``n ** -tilt``. The exponent is the one at which the mean job, arriving as often as published,
-        makes the load.
+        A job takes whole nodes for its cores, rounded up; a job larger than the machine is left out. Run times are cut
+        at the estimates. The part of an estimate beyond one day is stretched, and the run time in the same ratio, so
+        that the trace's longest estimate becomes the machine's longest job. A job of ``n`` nodes is drawn with a
+        probability proportional to ``n ** -tilt``. The exponent ``tilt`` is chosen so that the drawn jobs, arriving as
+        often as published, produce the load.
 
         Parameters
         ----------
@@ -100,9 +101,9 @@ class CapacityModel:
         return cls(machine, nodes, run_s, estimate_s, chances, weekly_cycle(trace.submit), tilt)
 
     def draw(self, days: int, rng: np.random.Generator, name: str) -> Workload:
-        """Draw the jobs of some days, at least 1, from the first day of the trace's week on.
+        """Draw the jobs of ``days`` days, at least 1, starting with the first day of the trace's week.
 
-        Their number is a Poisson one. The same state of the generator gives the same workload.
+        Their number has a Poisson distribution. The same generator state gives the same workload.
         """
         if days < 1:
             raise UsageError(f"the number of days is {days}, must be at least 1")
@@ -114,9 +115,9 @@ class CapacityModel:
 
 
 def _stretched(limit_s: FloatArray, longest_s: float) -> FloatArray:
-    """Stretch what limits have beyond a day so that the longest is ``longest_s``; shorter ones stay, if that is longer.
+    """Return limits whose parts beyond one day are stretched so that the longest limit is ``longest_s``.
 
-    Where the machine's longest job is shorter than a day, limits are cut.
+    If ``longest_s`` is a day or less, limits are cut there instead.
     """
     beyond = float(limit_s.max()) - DAY_S
     if longest_s <= DAY_S or beyond <= 0:
@@ -130,7 +131,7 @@ def _chances(nodes: IntArray, tilt: float) -> FloatArray:
 
 
 def _tilt(nodes: IntArray, run_s: FloatArray, mean_node_s: float) -> float:
-    """Return the exponent at which the mean job takes so many node seconds, by bisection."""
+    """Return the exponent with which the mean job takes ``mean_node_s`` node seconds, by bisection."""
     area = nodes * run_s
 
     def mean(tilt: float) -> float:
@@ -138,7 +139,7 @@ def _tilt(nodes: IntArray, run_s: FloatArray, mean_node_s: float) -> float:
 
     low, high = 0.0, MOST_TILT
     if not mean(high) <= mean_node_s <= mean(low):
-        fault = f"{mean_node_s:.0f} node seconds for a mean job, the trace can give {mean(high):.0f} to {mean(low):.0f}"
+        fault = f"{mean_node_s:.0f} node seconds per job on average; the trace has {mean(high):.0f} to {mean(low):.0f}"
         raise UsageError(f"the load needs {fault}: choose another load or another trace")
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""Heterogeneous jobs of Slurm: components 7+0, 7+1, ... that start together (heterogeneous jobs guide of Slurm)."""
+"""Heterogeneous jobs of Slurm, whose components 7+0, 7+1, ... start together (see Slurm's guide to them)."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +22,9 @@ COMPONENT = re.compile(r"(\d+)\+(\d+)", re.ASCII)
 def with_joined_components(workload: Workload, *, shares_nodes: bool) -> Workload:
     """Return a workload in which each heterogeneous job is one job on the nodes of all its components.
 
-    So the components start together; the job ends when the last one ends. If jobs share nodes, components that ask for
-    different nodes cannot be joined: they are dropped and counted. A component without others in the trace is an
-    ordinary job.
+    So the components start together, and the job ends when the last one ends. If jobs share nodes, components that ask
+    for different nodes cannot be joined: they are dropped and counted. A component that has no others in the trace is
+    an ordinary job.
     """
     groups: dict[str, list[int]] = {}
     for row, name in enumerate(workload.names.tolist()):
@@ -74,7 +74,7 @@ _JOINED: Mapping[str, Callable[[NDArray[Any]], Any]] = {
 
 
 def _joined(requests: Sequence[Request | None]) -> Request | None:
-    """Return the request for all nodes; None if a request is unknown or they ask for different nodes."""
+    """Return one request for all components; None if a request is unknown or they ask for different nodes."""
     known = [one for one in requests if one is not None]
     alike = {replace(one, tasks=None, least_nodes=1, most_nodes=None) for one in known}
     if len(known) < len(requests) or len(alike) > 1 or any(one.least_nodes != one.most_nodes for one in known):

@@ -1,6 +1,6 @@
-"""Histories of HTCondor: ClassAds as ``condor_history -long`` prints them, and ``-json`` or ``-jsonl``.
+"""Job histories of HTCondor: ClassAds as printed by ``condor_history`` with ``-long``, ``-json`` or ``-jsonl``.
 
-Attributes are those of the HTCondor manual, "Job ClassAd Attributes"; their names are the same in any case.
+Attributes are those of the HTCondor manual, "Job ClassAd Attributes"; their names are case-insensitive.
 """
 
 import math
@@ -33,12 +33,12 @@ _NUMBER = re.compile(r"-?\d{1,16}(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def read_classads(path: Path, text: str, damage: Damage, columns: Columns) -> Workload:
-    """Read the ClassAds of a text: an attribute per line, and an empty line or a line of ``***`` after each ad."""
+    """Read ClassAds in text: one attribute per line, and an empty line or a line of ``***`` after each ad."""
     return _workload_of(path, list(_ads(path, text, damage)), damage, columns)
 
 
 def read_condor_json(path: Path, parsed: Sequence[Any], damage: Damage, columns: Columns) -> Workload:
-    """Read the ClassAds of a parsed list."""
+    """Read ClassAds from a parsed list of objects."""
     ads, faults = [], []
     for number, ad in enumerate(parsed):
         if isinstance(ad, dict):
@@ -135,7 +135,7 @@ def _asked(ad: Mapping[str, Any], what: str) -> tuple[float, bool]:
 
 
 def _is_parallel(ad: Mapping[str, Any]) -> bool:
-    # Jobs of the parallel universe have several machines; in others ``MaxHosts`` is 1.
+    # Only jobs of the parallel universe have several machines.
     return _number(ad, "jobuniverse") == 11
 
 

@@ -15,9 +15,9 @@ from allocopt.traces.asked import OF_CORE, OF_JOB, OF_NODE, OF_TASK
 
 OF_GPU, OF_SOCKET = "gpu", "socket"
 
-# Roles of columns, with the names that are known for each, in lower case, the best first: those of Slurm's
-# accounting, commands and database, of LSF's bjobs and HTCondor's tables, of published traces (NREL, Acme, Helios,
-# Philly, Lassen, openb, PM100, F-DATA, Frontier, Aurora), and of our own files of schedules.
+# Roles of columns, with the known names of each in lower case, preferred names first. Sources: Slurm's accounting,
+# commands and database; LSF's bjobs; HTCondor's tables; published traces (NREL, Acme, Helios, Philly, Lassen, openb,
+# PM100, F-DATA, Frontier, Aurora); our own schedule files.
 _TRES = ("alloctres", "tres_alloc", "tresallocstr", "reqtres", "tres_req", "tresreqstr")
 _ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -92,7 +92,7 @@ _ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "after": ("dependency", "preceding"),
     }
 )  # fmt: skip
-# Columns in which jobs ask for resources or a reservation, besides those that are known for GPUs.
+# Columns in which jobs ask for resources or a reservation, in addition to the GPU columns above.
 _DEMANDS = frozenset(
     (
         *"trespersocket trespernode trespertask tresperjob".split(),
@@ -105,7 +105,7 @@ _DEMANDS = frozenset(
 _TIMES = frozenset(("submit", "start", "end", "run", "suspended", "estimate"))
 _COUNT_UNITS = {"percent": 1e-2, "milli": 1e-3, "1": 1.0, "K": 1e3}
 _MIB_UNITS = {"B": 2.0**-20, "KB": 2.0**-10, "MB": 1.0, "GB": 2.0**10, "TB": 2.0**20}
-# What amounts may be per, by role, besides the whole job.
+# Units that an amount may refer to, by role, instead of the whole job: "per node", "per task", ...
 _PER = {
     "processors": (OF_NODE, OF_TASK, OF_GPU, OF_SOCKET),
     "gpus": (OF_NODE, OF_TASK, OF_SOCKET),
@@ -119,8 +119,8 @@ class Column(NamedTuple):
     """A column that has a role."""
 
     number: int  # in the table
-    unit: float  # of bare numbers, in seconds, MiB or ones
-    of: str = ""  # what the amounts are per, empty if the table does not say
+    unit: float  # of plain numbers, in seconds, MiB or ones
+    of: str = ""  # unit that the amounts refer to ("node", "task", ...), empty if unknown
 
 
 # Columns whose plain numbers are not in seconds, MiB or ones: Slurm's and LSF's limits are minutes.
@@ -131,7 +131,7 @@ _UNITS = MappingProxyType(
         **dict.fromkeys(("memperpodgb", "memoryrequest"), 1024.0),
     }
 )
-# What the amounts of a column are per, by its name.
+# Unit that the amounts of a column refer to, by its name.
 _OF = MappingProxyType(
     {
         **dict.fromkeys(("reqmem", "memreq", "gresused", *(name.replace("_", "") for name in _TRES)), OF_JOB),
@@ -173,7 +173,7 @@ class Dialect:
 
 
 _DIALECTS = (
-    # Slurm's database: states are JOB_PENDING and following of slurm.h.
+    # Slurm's database: states are the numbers of JOB_PENDING and its successors in slurm.h.
     Dialect(
         frozenset(("idjob",)),
         states=dict(
@@ -196,15 +196,15 @@ _DIALECTS = (
     ),
     # Alibaba's instances of 2025.
     Dialect(frozenset(("instancesn", "cpurequest")), are_pods=True),
-    # Lassen's and Frontier's limits are seconds.
+    # Time limits of Lassen and Frontier are in seconds.
     Dialect(frozenset(("allocationid",)), units={"timelimit": 1.0}),
     # PM100 counts memory in GB.
     Dialect(frozenset(("numnodesalloc", "numgpusalloc")), units={"memreq": 1024.0}),
 )  # fmt: skip
 _PLAIN = Dialect(frozenset())
 
-# Columns of run times that are not used if a table has start and end, because they count more than the last run: the
-# duration of Acme's Kalos includes the wait, and HTCondor adds up all runs of a job.
+# Columns of run times that are ignored if a table has start and end, because they cover more than the last run: the
+# duration in Acme's Kalos trace includes the wait, and HTCondor adds up all runs of a job.
 _LONGER_RUNS = frozenset(("duration", "remotewallclocktime"))
 
 
@@ -216,20 +216,21 @@ class Columns:
     ----------
     names
         Names of the columns by role: job, submit, start, end, run, estimate, nodes, processors, user, state,
-        node_list, gpus, memory, partition, constraint and others that requests have.
+        node_list, gpus, memory, partition, constraint and other parts of a request.
     units
         Units of plain numbers by role. Times: us, ms, s, min, h, d. Counts: percent, milli, K. Memory: B, KB, MB, GB,
         TB.
-        After a slash may follow what the amount is per: ``GB/node``, ``percent/task``, ``/gpu``, ``/socket``.
+        A suffix states what the amount refers to: ``GB/node``, ``percent/task``, ``/gpu``, ``/socket``.
     delimiter
-        The character between cells; None for the one with which most names of the first line are known.
+        The character between cells; None for the one that splits the first line into the most known names.
     header
         Names of all columns, in order, for a file without a header.
     tres
-        Names of the trackable resources that a dump of Slurm's database numbers, as in ``sacctmgr show tres``:
-        ``{"1002": "gres/gpu:volta"}``.
+        Names of the trackable resources that appear as numbers in a dump of Slurm's database, as in
+        ``sacctmgr show tres``: ``{"1002": "gres/gpu:volta"}``.
     ignored
-        Names of demands to ignore, such as ``license/matlab``; others that no request can express drop the job.
+        Names of demands to ignore, such as ``license/matlab``. A job with another demand that no request can express
+        is dropped.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -255,9 +256,9 @@ class Columns:
         """Read a mapping: a file ``.toml``, or ``ROLE=COLUMN,...`` with a unit after a colon, ``run=elapsed:min``.
 
         Parts without an equals sign name the columns of a file without a header, in the order of ``sacct -o``;
-        ``ignore=NAME`` ignores a demand. The file has the tables ``columns``, ``units`` and
-        ``tres``, a ``delimiter``, and lists ``header`` and ``ignore``. Raises
-        `UsageError` for an unknown role or unit, `BadFileError` if the file cannot be read or is not a mapping.
+        ``ignore=NAME`` ignores a demand. The file has the tables ``columns``, ``units`` and ``tres``, a ``delimiter``,
+        and lists ``header`` and ``ignore``. Raises `UsageError` for an unknown role or unit, `BadFileError` if the file
+        cannot be read or is not a mapping.
         """
         if text.endswith(".toml"):
             return cls._read(Path(text))
@@ -269,7 +270,7 @@ class Columns:
                 header.append(_without_width(part))
                 continue
             if not column:
-                raise UsageError(f"columns {text!r} hold {part!r}, {_MUST}")
+                raise UsageError(f"columns: {part!r} in {text!r} is wrong: {_MUST}")
             if role.strip() == "ignore":
                 ignored.append(column.strip())
                 continue
@@ -278,7 +279,7 @@ class Columns:
             if colon:
                 units[role.strip()] = unit.strip()
         if 0 < len(header) < _FEWEST:
-            raise UsageError(f"columns {text!r} hold {header[0]!r}, {_MUST}")
+            raise UsageError(f"columns: {header[0]!r} in {text!r} is wrong: {_MUST}")
         return cls(names, units, header=tuple(header), ignored=frozenset(ignored))
 
     @classmethod
@@ -314,11 +315,11 @@ class Columns:
 
     @property
     def is_mapping(self) -> bool:
-        """Whether the mapping has parts that apply only to tables."""
+        """Whether any part of the mapping applies only to tables."""
         return bool(self.names or self.units or self.delimiter or self.header or self.tres)
 
     def size(self, found: Mapping[str, object]) -> str:
-        """Return the role of a job's size: nodes if they are known and processors are not named, else processors."""
+        """Return the role of a job's size: nodes if known and processors are not named, otherwise processors."""
         # Allocators assign nodes, so nodes come first.
         return "nodes" if "nodes" in found and "processors" not in self.names else "processors"
 
@@ -339,7 +340,7 @@ class Columns:
                     unit, given = _unit(role, self.units[role])
                     of = given or of
                 found[role] = Column(there[name], unit, of)
-        # ``nodes`` is a number in some tables, and a list beside a number in others.
+        # In some tables ``nodes`` is a number; in others it is a list, and another column has the number.
         if "node_list" in found and found["node_list"] == found.get("nodes"):
             del found["node_list"]
         if "run" in found and {"start", "end"} <= found.keys():
@@ -367,7 +368,7 @@ class Columns:
         raise bad_file(path, "line 1", f"{fault}; there are {listed}")
 
     def demands(self, header: Sequence[str], found: Mapping[str, Column]) -> list[tuple[Column, str]]:
-        """Return the columns in which jobs ask for resources, the best for GPUs first, each with its plain name."""
+        """Return the columns in which jobs ask for resources, with plain names; the preferred one for GPUs first."""
         plain = [plain_name(name) for name in header]
         order = [plain_name(name) for name in _ROLES["gpus"]]
         listed = [
@@ -385,8 +386,7 @@ class Columns:
 
 _FEWEST = 3  # columns that a table needs: submission, run time, size
 _MUST = (
-    "must be ROLE=COLUMN, or the names of all columns in order where the file has no header, "
-    "or one file that ends in .toml"
+    "give ROLE=COLUMN, or, for a file without a header, the names of all columns in order, or a file that ends in .toml"
 )
 _NO_HEADER = (
     "if the file has no header, give the names of its columns in order, as for sacct -o: "
@@ -401,7 +401,7 @@ def _without_width(name: str) -> str:
 
 
 def _unit(role: str, text: str) -> tuple[float, str]:
-    # The factor of a unit, and what amounts are per, empty if not given.
+    # The factor of a unit, and the unit that amounts refer to, empty if not given.
     unit, slash, of = text.partition("/")
     known = UNITS_S if role in _TIMES else _MIB_UNITS if role == "memory" else _COUNT_UNITS
     per = _PER.get(role, ())

@@ -1,4 +1,4 @@
-"""Events of the Slurm simulator of UB CCR: a line per submission, with the options of ``sbatch``."""
+"""Event files of UB CCR's Slurm simulator: one line per submission, with options of ``sbatch``."""
 
 import re
 from collections import Counter
@@ -27,7 +27,7 @@ _RANGE = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 def read_events(path: Path, text: str, damage: Damage, columns: Columns) -> Workload:
     """Read the submissions of a file.
 
-    ``-dt 49 -e submit_batch_job | -J job2 -sim-walltime 1201 -t 00:30:00 -n 12 -p normal job.sh``;
+    Example: ``-dt 49 -e submit_batch_job | -J job2 -sim-walltime 1201 -t 00:30:00 -n 12 -p normal job.sh``. See
     https://github.com/ubccr-slurm-simulator/slurm_simulator. A job's processors are its tasks times the cores of each.
     A job with a negative ``-sim-walltime`` runs until its limit. Jobs are numbered by submission, and dependencies
     refer to these numbers. Raises `BadFileError` if no job is left.
@@ -90,7 +90,7 @@ def _record(place: str, number: int, submitted: str, text: str) -> JobRecord:
 
 
 def _asked(given: Mapping[str, str]) -> tuple[Asked, list[str]]:
-    # What the options ask for, and the names of demands that a request cannot express.
+    # The demands of the options, and the names of demands that a request cannot express.
     tasks, of_node, of_task = (
         int(resource_count(given.get(name, ""), "")) for name in ("ntasks", "ntasks-per-node", "cpus-per-task")
     )
@@ -138,12 +138,12 @@ def _nodes(text: str) -> tuple[int, float, list[str]]:
         return count, count, [] if count or not text else [f"--nodes={text}"]
     least, most = int(found[1]), float(found[2] or found[1])
     if most < least:
-        raise ValueError(f"has the nodes {shown(text)}, must be such as 4 or 2-4")
+        raise ValueError(f"has --nodes={shown(text)}, must be a number or a range such as 2-4")
     return least, most, []
 
 
 def _gpus(given: Mapping[str, str]) -> tuple[tuple[tuple[str, float], ...], str, list[str]]:
-    # GPUs by type, what they are per, and the names of other demands.
+    # GPUs by type, the unit that they refer to, and the names of other demands.
     gpus: tuple[tuple[str, float], ...] = ()
     gpus_of = OF_JOB
     names: list[str] = []

@@ -1,8 +1,8 @@
-"""Traces by name: fetched once, checked by a checksum, kept for the user, there without a network from then on.
+"""Fetches traces by name, verifies their checksums, and keeps them in the user's cache for use without a network.
 
-The files lie in the Parallel Workloads Archive (D. G. Feitelson, D. Tsafrir, D. Krakov: Experience with using the
-Parallel Workloads Archive, J. Parallel Distrib. Comput. 74(10), 2014, doi:10.1016/j.jpdc.2014.06.013), whose traces
-may be used with an acknowledgement of the archive and of those whom the header of the file names.
+The files are in the Parallel Workloads Archive (D. G. Feitelson, D. Tsafrir, D. Krakov: Experience with using the
+Parallel Workloads Archive, J. Parallel Distrib. Comput. 74(10), 2014, doi:10.1016/j.jpdc.2014.06.013). Use of a trace
+requires an acknowledgement of the archive and of the people named in the file's header.
 """
 
 import gzip
@@ -20,13 +20,13 @@ from allocopt.files.reading import decompressed, read_bytes
 from allocopt.files.writing import write_bytes
 
 _ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload"
-# Seconds without a byte, and in all, after which a server is given up.
+# Limits in seconds: without a byte from the server, and for the whole download.
 _TIMEOUT_S, _LONGEST_DOWNLOAD_S = 30.0, 600.0
-# Bytes beyond which an answer is refused.
+# Largest response in bytes.
 _LARGEST_DOWNLOAD = 200_000_000
 
 
-# By name, as the folder of a trace has it in small letters: what its file is called, checksum, and a few words.
+# Name, version in the name of the file, and description. The folder is the name in lower case.
 _ARCHIVED = (
     ("CEA-Curie", "2011-2.1", "2011-12, 93,312 processors, cleaned"),
     ("CTC-SP2", "1996-3.1", "1996-97, 338 processors, cleaned"),
@@ -36,7 +36,7 @@ _ARCHIVED = (
     ("SDSC-SP2", "1998-4.2", "1998-2000, 128 processors, cleaned; for research, not for profit"),
     ("Sandia-Ross", "2001-1.1", "2001-05, 1,524 processors, cleaned"),
 )
-# Of the files of August 2013 to February 2015, decompressed.
+# Checksums of the decompressed files, which date from August 2013 to February 2015.
 _SHA256 = {
     "CEA-Curie": "b732a04aea71e2f154c8feee580be549d0bba1462bc91ec581944cb3dd6d442d",
     "CTC-SP2": "8e33a9b597e1ddda2d2164347bac08c9444e1a2620a7947df52f0a1622ec4cde",
@@ -50,7 +50,7 @@ _SHA256 = {
 
 @dataclass(frozen=True, slots=True)
 class TraceSource:
-    """A trace to be fetched: its address, plain or compressed by gzip, and the checksum of its text."""
+    """A trace to be fetched: the address of its file, plain or compressed by gzip, and the checksum of its text."""
 
     name: str
     url: str
@@ -59,13 +59,13 @@ class TraceSource:
 
     @classmethod
     def known(cls, name: str, url: str | None = None, sha256: str | None = None) -> "TraceSource":
-        """Return a source of `SOURCES`, or any other whose address and checksum are given."""
+        """Return a source of `SOURCES`, or another one if its address and checksum are given."""
         if not name or name.startswith(".") or set(name) & set("/\\\0"):
-            raise UsageError(f"{name!r} is no name for a trace")
+            raise UsageError(f"{name!r} is not a valid trace name")
         known = SOURCES.get(name) or cls(name, "", "")
         found = replace(known, url=url or known.url, sha256=(sha256 or known.sha256).lower())
         if not (found.url and found.sha256):
-            fault = f"there is no trace {name!r}; there are {', '.join(SOURCES)}, or any other with --url and --sha256"
+            fault = f"there is no trace {name!r}; there are {', '.join(SOURCES)}; give --url and --sha256 for any other"
             raise UsageError(fault)
         return found
 
@@ -73,8 +73,8 @@ class TraceSource:
         """Return the file of the trace in a folder (see `cached_trace`); fetch it if it is missing or damaged."""
         path = _kept(self.name, folder)
         if path is None:
-            raise UsageError("this user has no home folder for the trace: set XDG_CACHE_HOME to one")
-        # A file that was cut, by a full disk for instance, is fetched again.
+            raise UsageError("there is no home folder in which to keep the trace: set XDG_CACHE_HOME to a folder")
+        # Fetch a damaged file again; it may have been cut off by a full disk.
         with suppress(BadFileError):
             if path.is_file() and _unpacked(str(path), read_bytes(path))[1] == self.sha256:
                 return path
@@ -82,7 +82,7 @@ class TraceSource:
         text, found = _unpacked(self.url, data)
         if found != self.sha256:
             raise bad_file(self.url, f"has the checksum {found}, must have {self.sha256}: it is another file")
-        # Without a time in it, so that equal traces are equal files.
+        # Without a timestamp, so that equal traces are equal files.
         write_bytes(path, data if data is not text else gzip.compress(text, mtime=0))
         return path
 
@@ -110,7 +110,7 @@ def cached_trace(name: str) -> Path | None:
 
 
 def _download(url: str) -> bytes:
-    # What the network needs is loaded for that.
+    # Load network modules only for a download.
     import http.client
     import urllib.error
     import urllib.request
@@ -122,9 +122,9 @@ def _download(url: str) -> bytes:
             with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response:
                 data: bytes = response.read(_LARGEST_DOWNLOAD + 1)
                 if response.length and len(data) <= _LARGEST_DOWNLOAD:
-                    raise ConnectionError(f"it ends {response.length} bytes before the length that was announced")
+                    raise ConnectionError(f"the response ends {response.length} bytes early")
         except Exception as error:
-            # It is raised again, whatever it is, where the answer is waited for.
+            # `answer.result` raises it again in the waiting thread.
             answer.set_exception(error)
         else:
             answer.set_result(data)
@@ -132,18 +132,18 @@ def _download(url: str) -> bytes:
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"{shown(url)} must begin with http:// or https://")
     answer: Future[bytes] = Future()
-    # A server may take its time with every byte; whoever waits for another thread needs not wait for that.
+    # A slow server may send byte after byte for ever. Waiting for a thread limits the time in total.
     Thread(target=ask, daemon=True).start()
     try:
         data = answer.result(_LONGEST_DOWNLOAD_S)
     except urllib.error.HTTPError as error:
-        raise bad_file(url, f"the server answers {error.code} {error.reason}") from None
+        raise bad_file(url, f"the server responds {error.code} {error.reason}") from None
     except (OSError, ValueError, http.client.HTTPException) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        late = f"it takes longer than {_LONGEST_DOWNLOAD_S:g} s"
+        late = f"the download takes longer than {_LONGEST_DOWNLOAD_S:g} s"
         raise bad_file(url, f"cannot be fetched: {reason if answer.done() else late}") from None
     if len(data) > _LARGEST_DOWNLOAD:
-        raise bad_file(url, f"has more than {_LARGEST_DOWNLOAD} bytes")
+        raise bad_file(url, f"has more than {_LARGEST_DOWNLOAD} bytes, which is the limit")
     return data
 
 

@@ -1,8 +1,8 @@
-"""The file ``accounting`` of Grid Engine: Sun's, Univa's, Altair's, Son of Grid Engine and Open Cluster Scheduler.
+"""Accounting files of Grid Engine: Sun's, Univa's and Altair's, Son of Grid Engine, and Open Cluster Scheduler.
 
-A line has fields between colons, in the order of accounting(5): qname, hostname, group, owner, job_name, job_number,
-account, priority, submission_time, start_time, end_time, ..., granted_pe, slots, task_number, ..., category.
-``qacct -j`` prints the same records, with a name and a value a line, below a rule of equals signs each.
+Colons separate the fields of a line, in the order of accounting(5): qname, hostname, group, owner, job_name,
+job_number, account, priority, submission_time, start_time, end_time, ..., granted_pe, slots, task_number, ...,
+category. ``qacct -j`` prints the same records, with one name and value per line, each below a line of equals signs.
 """
 
 import math
@@ -26,7 +26,7 @@ _FEWEST = 40  # fields, up to the category
 # Numbers of fields, counted from 0.
 _QUEUE, _OWNER, _JOB, _SUBMIT, _START, _END = 0, 3, 5, 8, 9, 10
 _PROJECT, _PE, _SLOTS, _TASK, _CATEGORY, _PE_TASK = 31, 33, 34, 35, 39, 41
-# By field the name that ``qacct`` has for it, and what stands for it where it is not there.
+# For each field, its name in ``qacct`` and its default value.
 _QACCT = {
     _QUEUE: ("qname", ""),
     _OWNER: ("owner", ""),
@@ -80,7 +80,7 @@ def read_grid_engine(path: Path, text: str, damage: Damage, columns: Columns) ->
 
 
 def read_qacct(path: Path, text: str, damage: Damage, columns: Columns) -> Workload:
-    """Read the jobs that ``qacct -j`` prints, as `read_grid_engine` does; dates are those of UTC."""
+    """Read the jobs that ``qacct -j`` prints, as `read_grid_engine` does; dates are taken as UTC."""
     records: list[JobRecord] = []
     faults: list[BadFileError] = []
     skipped: Counter[str] = Counter()
@@ -105,7 +105,7 @@ def read_qacct(path: Path, text: str, damage: Damage, columns: Columns) -> Workl
 
 
 def _fields(given: Mapping[str, str]) -> list[str]:
-    # The fields of a line of the file ``accounting``.
+    # The fields as in a line of an accounting file.
     fields = ["NONE"] * (_PE_TASK + 1)
     for column, (name, otherwise) in _QACCT.items():
         fields[column] = given.get(name, otherwise)
@@ -118,7 +118,7 @@ def _fields(given: Mapping[str, str]) -> list[str]:
 
 
 def _epoch_ms(text: str) -> str:
-    # ``Mon Mar  4 10:00:00 2024``, or Univa's ``03/04/2024 10:00:00.123``; ``-/-`` is no time.
+    # ``Mon Mar  4 10:00:00 2024``, or Univa's ``03/04/2024 10:00:00.123``; ``-/-`` means that there is no time.
     if text in ("-/-", ""):
         return "0"
     if american := re.fullmatch(r"(\d\d)/(\d\d)/(\d{4}) (.+)", text, re.ASCII):
@@ -175,7 +175,7 @@ def _instant(text: str, name: str) -> float:
 
 
 def _asked(category: str) -> dict[str, str]:
-    # The hard requests after ``-l``; soft ones do not bind.
+    # Hard requests after ``-l``; soft requests need not be met.
     asked: dict[str, str] = {}
     for option, words in _REQUESTED.findall(category.partition("-soft")[0]):
         if option == "-l":

@@ -1,7 +1,7 @@
 """The Grid Workload Format of the Grid Workloads Archive (https://atlarge-research.com/gwa.html).
 
-A line has 29 columns: number of the job, submission, wait, run time, processors, ..., requested processors (8) and time
-(9), ..., user (12). Lines that begin with ``#`` are comments, a missing value is -1.
+A line has 29 columns: job number, submit time, wait, run time, processors, ..., requested processors (8), requested
+time (9), ..., user (12). Lines that begin with ``#`` are comments. A missing value is -1.
 """
 
 from collections.abc import Sequence

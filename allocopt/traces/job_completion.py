@@ -1,4 +1,4 @@
-"""The text log of Slurm's job completion plugin (``JobCompType=jobcomp/filetxt``): a line per job that has ended."""
+"""The text log of Slurm's job completion plugin (``JobCompType=jobcomp/filetxt``), one line per ended job."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from allocopt.traces.records import Damage
 from allocopt.traces.rows import Rows
 from allocopt.traces.workload import Workload
 
-# Keys with the name of the same column of ``sacct``. The limit is in minutes.
+# Keys, each with the name of the ``sacct`` column of the same meaning. TimeLimit is in minutes.
 _COLUMNS = {
     "JobId": "JobIDRaw",
     "UserId": "User",
@@ -29,7 +29,7 @@ _COLUMNS = {
     "HetJobId": "het_job_id",
     "HetJobOffset": "het_job_offset",
 }
-# Names of jobs, folders and reservations may hold spaces, so a value extends to the next key.
+# Other keys. Names of jobs, folders and reservations may hold spaces, so a value extends to the next known key.
 _OTHERS = (
     "GroupId Name WorkDir Gres QOS WcKey Cluster EligibleTime ArrayJobId ArrayTaskId "
     "DerivedExitCode ExitCode SessionId".split()

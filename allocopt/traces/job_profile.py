@@ -1,4 +1,4 @@
-"""Jobs by stages: their demands on the cores, the memory and the file system of an allocation."""
+"""Jobs as sequences of stages, with demands on the cores, the memory and the file system of an allocation."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,33 +23,33 @@ class StageKind(StrEnum):
 class Stage:
     """A stage of a job."""
 
-    share: float  # share of the job's remaining work that it is, in (0, 1]: of the time that the job takes alone
-    cpu: float  # share of the job's cores that it keeps busy when it runs alone, in (0, 1]
-    memory: float = 0.0  # share of the memory beside the job's cores that it occupies, in [0, 1]
-    # Share of the time that it reads, writes or exchanges messages when it runs alone, in [0, 1].
+    share: float  # share of the job's remaining run time without other jobs, in (0, 1]
+    cpu: float  # share of the job's cores that it keeps busy without other jobs, in (0, 1]
+    memory: float = 0.0  # share that it occupies of the memory belonging to the job's cores, in [0, 1]
+    # Share of the time in which it reads, writes or exchanges messages without other jobs, in [0, 1].
     io: float = 0.0
     kind: StageKind = StageKind.PARALLEL
 
 
 @dataclass(frozen=True, slots=True)
 class ProfiledJob:
-    """A job whose demands are known; it has, or asks for, ``cores``."""
+    """A running or waiting job whose demands are known; it has, or asks for, ``cores``."""
 
     id: str
     cores: int
-    profile: tuple[Stage, ...]  # the stages that are ahead, in order; their shares sum to 1
-    remaining_s: float  # seconds for which it still runs if it runs alone: for a waiting job, its run time
-    walltime_s: float  # seconds from now, or from its start, to its limit
-    # Seconds for which it would still wait if it is not hosted; the objective ``response`` needs it of guests.
+    profile: tuple[Stage, ...]  # the remaining stages, in order; their shares sum to 1
+    remaining_s: float  # seconds that it still runs without other jobs; the run time of a waiting job
+    walltime_s: float  # seconds to its limit: from now if it runs, from its start if it waits
+    # Seconds that a guest would still wait if it is not hosted; the objective ``response`` needs this.
     wait_s: float | None = None
 
     @property
     def happiness(self) -> float:
-        """Time left over time needed, at least 1 where the job ends within its limit (ASAX paper, Eq. 1; errata)."""
+        """Time left divided by time needed; at least 1 if the job ends within its limit (ASAX paper, Eq. 1; errata)."""
         return self.walltime_s / self.remaining_s
 
     def column(self, name: str) -> FloatArray:
-        """Return one number of every stage: ``share``, ``cpu``, ``memory`` or ``io``, shape ``(stages,)``."""
+        """Return ``share``, ``cpu``, ``memory`` or ``io`` of every stage, shape ``(stages,)``."""
         return np.array([getattr(stage, name) for stage in self.profile], dtype=np.float64)
 
     def mean(self, name: str) -> float:

@@ -1,4 +1,4 @@
-"""Jobs as accounting records of a site state them, and the workload that they make."""
+"""Jobs as a site's accounting records describe them, and the workload made of them."""
 
 import math
 import re
@@ -50,7 +50,7 @@ _AGAIN = frozenset(
     ("REQUEUED", "RESIZING", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RQ", "RS", "RF", "RH", "SE")
 )
 
-# Seconds, three years: a start later than that counts from 1970, and 0 beside it is no submission.
+# Seconds, three years: a later start counts from 1970, and then a submission at 0 means unknown.
 _LATEST_FROM_0 = 1e8
 
 _ID_NUMBER = re.compile(r"-?\d{1,16}", re.ASCII)
@@ -85,7 +85,7 @@ class JobRecord:
     job
         Id as in the trace.
     submit, start, run, estimate
-        Times since any origin, run time, and time limit. A submission at 0 is unknown beside a start since 1970.
+        Times since any origin, run time, and time limit. A submission at 0 is unknown if the start counts from 1970.
     size
         Nodes or processors that the run occupied.
     is_over
@@ -93,11 +93,11 @@ class JobRecord:
     name
         Name of a job that has no id.
     component
-        Id as a component of a heterogeneous job, such as ``7+0``, in addition to ``job``; empty for none.
+        Id as a component of a heterogeneous job, such as ``7+0``, in addition to ``job``; empty if it is not one.
     user, account, node_list
         Name or number of the user; name of the account; hostlist of the nodes. Empty if unknown.
     request
-        What the job asked of a cluster's nodes.
+        The job's request for nodes of a cluster, None if unknown.
     after
         Id or number of the job that must end before this one can be submitted; empty for none.
     asks_for
@@ -171,7 +171,7 @@ def workload_of(
     skipped
         Records that were already left out, by reason.
     machine
-        Size of the trace's own machine, None where unknown.
+        Size of the trace's own machine, None if unknown.
     columns
         Names of the columns ``job`` and ``submit`` for messages; a name with a leading dot is a key.
     ignored
@@ -191,7 +191,7 @@ def workload_of(
         else:
             kept.append(record)
     if not kept:
-        reasons = "; ".join(f"{reason}: {jobs}" for reason, jobs in dropped.items()) or "it holds none"
+        reasons = "; ".join(f"{reason}: {jobs}" for reason, jobs in dropped.items()) or "the file holds no jobs"
         raise damage.first or bad_file(path, f"none of its {sum(dropped.values())} jobs can be run ({reasons})")
     names = columns or {}
 
@@ -245,7 +245,7 @@ def workload_of(
 
 
 def tasks_listed(text: str) -> int:
-    """Return how many tasks of an array a text such as ``[3-10%2]`` lists, 1 where it is no such list."""
+    """Return how many array tasks a text such as ``[3-10%2]`` lists, 1 if it is not such a list."""
     try:
         return max(len(array_tasks(text)[0]), 1)
     except ValueError:

@@ -10,7 +10,7 @@ from allocopt.traces.rows import Rows
 
 
 def rows_of_objects(path: Path, objects: object, columns: Columns) -> Rows:
-    """Return the rows; raise `BadFileError` unless there are some, and all are objects."""
+    """Return the rows; raise `BadFileError` if there are none, or one is not an object."""
     if not isinstance(objects, Sequence) or isinstance(objects, str) or not objects:
         raise bad_file(path, "holds no jobs")
     for number, one in enumerate(objects):

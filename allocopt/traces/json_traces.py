@@ -1,4 +1,4 @@
-"""Traces in JSON: finds the format of a parsed file, or says what the file is if it is not a trace."""
+"""Traces in JSON: finds the format of a parsed file; if it is not a trace, the error says what it is."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _READ = "Batsim, sacct --json, bjobs -json, condor_history -json, and the job lo
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    # A format: the function of a module of this folder that reads it, and whether a parsed file is in this format.
+    # A format: the function that reads it, its module in this folder, and a test whether a parsed file has this format.
     module: str
     function: str
     is_it: Callable[[Any], bool]
@@ -61,7 +61,7 @@ _OTHERS: Sequence[tuple[Callable[[Any], bool], str]] = (
     ),
     (
         lambda parsed: _has(parsed, "sinfo", "partitions", "reservations"),
-        "is what sinfo or scontrol prints of nodes and partitions with --json: give it with --cluster",
+        "is what sinfo or scontrol prints about nodes and partitions with --json: give it with --cluster",
     ),
     (
         lambda parsed: _has(parsed, "execution") and _has(parsed, "version"),
@@ -73,7 +73,7 @@ _OTHERS: Sequence[tuple[Callable[[Any], bool], str]] = (
     ),
     (
         lambda parsed: "t_submit" in _first(parsed),
-        "is what flux jobs --json prints, which is not read: give a table of it, with --columns submit=t_submit,...",
+        "is what flux jobs --json prints, which is not read: make a table of it, with --columns submit=t_submit,...",
     ),
     (
         lambda parsed: _has(parsed, "jobs") and parsed["jobs"] == [] and _has(parsed, "meta"),
@@ -96,7 +96,7 @@ def read_json_trace(path: Path, text: str, damage: Damage, columns: Columns) -> 
 
 
 def _as_list(text: str) -> str:
-    # Lines that are objects each, as condor_history -jsonl prints them.
+    # One object per line, as condor_history -jsonl prints them.
     lines = [line for line in text.splitlines() if line.strip()]
     is_each = len(lines) > 1 and all(line.startswith("{") and line.rstrip().endswith("}") for line in lines)
     return f"[{','.join(lines)}]" if is_each else text

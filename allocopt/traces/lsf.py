@@ -1,6 +1,6 @@
-"""Accounting of LSF: records ``JOB_FINISH`` of ``lsb.acct``, and what ``bjobs -o ... -json`` prints.
+"""Accounting records of LSF: ``JOB_FINISH`` in ``lsb.acct``, and the output of ``bjobs -o ... -json``.
 
-The fields of a record are those of lsb.acct(5), IBM Spectrum LSF 10.1; older versions have the first of them.
+The fields of a record are those of lsb.acct(5), IBM Spectrum LSF 10.1; records of older versions end earlier.
 """
 
 import csv
@@ -31,7 +31,7 @@ _OTHERS = frozenset(("", "EVENT_ADRSV_FINISH", "JOB_RESIZE", "JOB_RUN_RUSAGE"))
 _HOST = re.compile(r"(?:(\d+)\*)?(.+)", re.DOTALL)
 _SECTION = re.compile(r"(\w+)\[([^\]]*)\]")
 _AMOUNT = re.compile(r"(\w+)\s*=\s*([\d.]+)")
-# Names in ``rusage`` that are not demands for resources of nodes, or that already are in the request.
+# Names in ``rusage`` that are not demands for node resources, or are already part of the request.
 _LOADS = frozenset(
     (
         "mem swp tmp duration decay r15s r1m r15m ut pg io ls it ngpus_physical ngpus_excl_p ngpus_shared ngpus "
@@ -66,12 +66,12 @@ def read_lsb_acct(path: Path, text: str, damage: Damage, columns: Columns) -> Wo
 
 
 def read_bjobs(path: Path, parsed: dict[str, Any], damage: Damage, columns: Columns) -> Workload:
-    """Read the records of ``bjobs -json`` as rows of a table whose columns have their names."""
+    """Read the records of ``bjobs -json`` as rows of a table whose columns have the names of the fields."""
     return rows_of_objects(path, parsed["RECORDS"], columns).workload(damage)
 
 
 class _Fields:
-    """The fields of a record, one after the other."""
+    """Takes the fields of a record one after the other."""
 
     def __init__(self, cells: Sequence[str]) -> None:
         self._cells = cells
@@ -86,7 +86,7 @@ class _Fields:
         return taken
 
     def count(self, name: str) -> int:
-        """Return the next field, a number of fields that follow."""
+        """Return the value of the next field, a number of fields."""
         return int(max(_number(name, self.take()[0]), 0))
 
 
@@ -130,7 +130,7 @@ def _record(place: str, number: int, fields: _Fields) -> JobRecord:
 
 
 def _short(host: str) -> str:
-    # ``bsub -m`` takes ``host`` and ``host+2`` for ``host.domain``.
+    # ``bsub -m`` accepts ``host`` and ``host+2`` for ``host.domain``.
     return host.partition(".")[0].partition("+")[0].rstrip("!")
 
 
@@ -168,7 +168,7 @@ def _rest(fields: _Fields) -> tuple[str, float, str]:
         limit, flags = _number("runLimit", first), _number("options3", second)
     except ValueError:
         return index, math.nan, ""
-    # Versions 9 and 10 write the two fields in the other order than the manual says; flags have only high bits.
+    # Versions 9 and 10 write the two fields in the reverse of the documented order. Flags have only high bits.
     if limit == 0 and 0 < flags < _FIRST_FLAG:
         limit = flags
     return index, limit if limit > 0 else math.nan, effective

@@ -1,4 +1,4 @@
-"""Parquet files as rows of texts."""
+"""Parquet files, read as tables of text cells."""
 
 from contextlib import suppress
 from importlib import import_module
@@ -31,18 +31,18 @@ def read_parquet(path: Path, damage: Damage, columns: Columns | None = None) -> 
 
     def texts(column: Any) -> list[str]:
         nonlocal unpacked
-        # Lists and the like have no text of their own.
+        # Lists and other nested values cannot be cast to text; str() below handles them.
         with suppress(arrow.ArrowException):
             column = column.cast(arrow.string())
         unpacked += column.nbytes
         if unpacked > most:
-            raise ValueError(f"it has more than {most} bytes when it is decompressed, the most that are read")
+            raise ValueError(f"it has more than {most} bytes when decompressed, which is the limit")
         return ["" if value is None else str(value) for value in column.to_pylist()]
 
     try:
         file = parquet.ParquetFile(arrow.BufferReader(data))
         if file.metadata.num_rows > _MOST_ROWS:
-            raise ValueError(f"it has {file.metadata.num_rows} rows, at most {_MOST_ROWS} are read")
+            raise ValueError(f"it has {file.metadata.num_rows} rows, must have at most {_MOST_ROWS}")
         cells: list[list[str]] = []
         names = file.schema_arrow.names
         for batch in file.iter_batches(_ROWS_AT_ONCE, use_threads=False):

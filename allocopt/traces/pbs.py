@@ -1,7 +1,8 @@
 """Accounting logs of PBS: Torque, PBS Professional and OpenPBS.
 
-A line is ``date;type;id;key=value ...``. Torque 4.2 Administrator Guide, "Accounting records"; PBS Professional 2022.1
-Reference Guide, "Accounting Log". A run that has ended has a record ``E``, or ``R`` if the job ran again.
+A line is ``date;type;id;key=value ...``. A run that has ended has a record of type ``E``, or ``R`` if the job ran
+again. Sources: Torque 4.2 Administrator Guide, "Accounting records"; PBS Professional 2022.1 Reference Guide,
+"Accounting Log".
 """
 
 import math
@@ -43,11 +44,11 @@ _EXCLUSIVE = frozenset(("excl", "exclhost", "singlejob", "singletask"))
 
 
 def read_pbs(path: Path, text: str, damage: Damage, columns: Columns) -> Workload:
-    """Read the runs of a log, each on as many nodes as its ``exec_host`` names.
+    """Read the runs of a log; the size of each is the number of hosts in ``exec_host``.
 
-    The estimate is ``Resource_List.walltime``. Jobs with only a record of submission or start have not ended; deleted
-    jobs have never started. Jobs with resources that no request can express are left out. Raises `BadFileError` if no
-    job is left.
+    The estimate is ``Resource_List.walltime``. Jobs that have only a record of submission or start have not ended;
+    jobs deleted while queued have never started. Jobs with resources that no request can express are left out. Raises
+    `BadFileError` if no job is left.
     """
     records: list[JobRecord] = []
     faults: list[BadFileError] = []

@@ -1,4 +1,4 @@
-"""The job log of Philly, a list in JSON."""
+"""The job log of Microsoft's Philly cluster, a JSON list."""
 
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,10 @@ _COLUMNS = ("jobid", "user", "vc", "status", "submitted", "start", "end", "nodes
 
 
 def read_philly(path: Path, jobs: list[Any], damage: Damage, columns: Columns) -> Workload:
-    """Return the jobs of a parsed log, from the start of a first attempt to the end of the last.
+    """Return the jobs of a parsed log.
 
-    A job has the nodes and GPUs of the attempt that had the most GPUs.
+    A job runs from the start of its first attempt to the end of its last, on the nodes and GPUs of the attempt that had
+    the most GPUs.
     """
     rows: dict[int, list[str]] = {}
     faults: list[BadFileError] = []

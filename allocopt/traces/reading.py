@@ -1,4 +1,4 @@
-"""Workload files of any format, recognized by their endings or beginnings."""
+"""Reads workload files of any format; the ending or the beginning of a file identifies the format."""
 
 import re
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from allocopt.traces.fetch import SOURCES, cached_trace
 from allocopt.traces.records import Damage, TraceFormat
 from allocopt.traces.workload import Workload
 
-# Formats that can be written. Modules are loaded when needed, because models of JSON load slowly.
+# Formats that can be written. Modules are loaded only when needed, because the models of JSON files load slowly.
 _WRITTEN = {".swf": ("text", "Swf"), ".json": ("batsim", "Batsim"), ".txt": ("text", "Nsa")}
 _TABLES = (".csv", ".tsv", ".psv")
 
@@ -25,7 +25,7 @@ Reader = Callable[[Path, str, Damage, Columns], Workload]
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """A format, the function of a module here that reads it, and the ending or beginning that identifies it."""
+    """A format: the function that reads it, its module here, and the ending or beginning that identifies it."""
 
     name: str
     module: str
@@ -83,16 +83,16 @@ _TEXTS = (
         re.compile(r"(?:\*\*\*[^\n]*\n|[^\S\n]*\n)*[A-Za-z_]\w* = [^\n]*\n(?:[A-Za-z_]\w* = [^\n]*(?:\n|$))+"),
     ),
 )
-"""Formats of text beside SWF, tables and the NSA authors' text, in the order in which they are tried."""
+"""Text formats other than SWF, tables and the NSA authors' text, in the order in which they are tried."""
 
-# The Standard Workload Format, whatever its file is called, and lines of numbers.
+# Beginnings of the Standard Workload Format, for files with any ending, and of lines of numbers.
 _SWF = re.compile(r"(?:;[^\n]*\n|[^\S\n]*\n)*[ \t]*(?:-?[\d.]+[ \t]+){17}-?[\d.]+\s", re.ASCII)
 _NUMBERS = re.compile(r"\s*(?:[\d.]+\s+){3}[\d.]+\s", re.ASCII)
 
 _NO_TRACE = (
     (
         r"JobId=\d+(?! UserId=\S+ GroupId=)",
-        "what scontrol show job prints of jobs that wait and run: give it with generate window --queue",
+        "what scontrol show job prints about waiting and running jobs: give it with generate window --queue",
     ),
     (r"NodeName=", "a list of nodes, such as slurm.conf or what scontrol show node prints: give it with --cluster"),
     (r"(?:SwitchName|BlockName)=", "a topology.conf: give it with --topology or --cluster"),
@@ -101,17 +101,17 @@ _NO_TRACE = (
         r"(?:sacct|squeue|scontrol|sinfo|slurm_\w+|bjobs|qstat|qacct|condor_history)\S*: ",
         "an error message of the command that should have written it",
     ),
-    (r"(?i:<!DOCTYPE html|<html)", "a page in HTML, such as that of a login"),
+    (r"(?i:<!DOCTYPE html|<html)", "an HTML page, such as a login page"),
     (r"<\?xml|<graphml|<platform", "XML, such as GraphML: give a topology with --topology"),
 )
 _TAKEN_FOR_NSA = (
-    "it was read as the NSA authors' text, as no other format matches (docs/traces.md); if it is a table, name its "
+    "it was read as the NSA authors' text because no other format matches (docs/traces.md); if it is a table, name its "
     "columns in its first line, or in order with --columns JobID,Submit,Elapsed,NNodes"
 )
 
 
 def format_of(path: Path) -> TraceFormat:
-    """Return the format of a file to be written, by its ending; also before ``.gz``."""
+    """Return the format of a file to be written, by its ending; ``.gz`` may follow the ending."""
     for ending, (module, name) in _WRITTEN.items():
         if path.name.removesuffix(".gz").endswith(ending):
             return cast(TraceFormat, getattr(import_module(f"allocopt.traces.{module}"), name)())
@@ -122,21 +122,32 @@ def format_of(path: Path) -> TraceFormat:
 def read_workload(
     path: Path | str, columns: Columns | str | None = None, *, strict: bool = False, dependencies: bool = True
 ) -> Workload:
-    """Read a workload in the format that the ending or the beginning of its file shows.
+    """Read a workload in the format that the ending or the beginning of its file identifies.
 
-    Raises `BadFileError`, which names the line and the column, or the field, if the file cannot be read, `UsageError`
-    if columns are given for a file that is not a table.
+    ``.swf`` is the Standard Workload Format. ``.events`` holds events of the Slurm simulator of UB CCR. ``.csv``,
+    ``.tsv``, ``.psv`` and ``.parquet`` are tables whose first line names the columns. ``.json`` is a workload of
+    Batsim, the job log of Philly, or what ``sacct``, ``bjobs`` or ``condor_history`` print as JSON. Accounting logs of
+    PBS, LSF, Grid Engine and HTCondor are recognized by their beginning. Any other text is a table if its first line
+    has known column names, or its second line has dashes below the names, as ``sacct`` prints; otherwise it is read as
+    the NSA authors' text. Files may be compressed by gzip, xz or bzip2.
 
-    ``.swf`` is the Standard Workload Format, ``.events`` those of the Slurm simulator of UB CCR, ``.csv``, ``.tsv``,
-    ``.psv`` and ``.parquet`` a table whose first line names the columns, ``.json`` a workload of Batsim, the job log of
-    Philly, or what ``sacct``, ``bjobs`` or ``condor_history`` print as JSON. Accounting logs of PBS, LSF, Grid Engine
-    and HTCondor are recognized by their beginning. Any other text is a table if its first line has names of columns, or
-    its second line has dashes below them, as ``sacct`` prints; otherwise it is the NSA authors' text.
+    Parameters
+    ----------
+    path
+        The file. If there is none, the name of a fetched trace (`allocopt.traces.fetch`).
+    columns
+        The roles of columns whose names are not known, also as a text for `Columns.parse`.
+    strict
+        Raise an error at the first damaged row, instead of dropping and counting damaged rows.
+    dependencies
+        Whether to keep preceding jobs and think times, if the format has them.
 
-    A file that is compressed by gzip, xz or bzip2 is decompressed. A name without a file is that of a fetched trace
-    (`allocopt.traces.fetch`). ``columns`` gives the roles of columns whose names are not known, also as a text for
-    `Columns.parse`. A damaged row refuses a ``strict`` file, or else is dropped and counted. ``dependencies`` are
-    preceding jobs and think times, where a format has them.
+    Raises
+    ------
+    BadFileError
+        If the file cannot be read; names the line and the column, or the field.
+    UsageError
+        If columns are given for a file that is not a table.
     """
     columns = Columns.parse(columns) if isinstance(columns, str) else columns or Columns()
     path = _file_of(Path(path))
@@ -193,8 +204,8 @@ def _file_of(path: Path) -> Path:
     if fetched is not None:
         return fetched
     if name in SOURCES:
-        raise bad_file(path, f"no such file, nor has the trace been fetched: allocopt fetch-trace {name}")
+        raise bad_file(path, f"no such file, and the trace has not been fetched: run allocopt fetch-trace {name}")
     meant = {known.lower(): known for known in SOURCES}
     if path.suffix == "" and (close := get_close_matches(name.lower(), meant, n=1)):
-        raise bad_file(path, f"no such file, nor a trace that can be fetched; did you mean {meant[close[0]]!r}?")
+        raise bad_file(path, f"no such file, and no trace with this name; did you mean {meant[close[0]]!r}?")
     return path

@@ -1,4 +1,4 @@
-"""What formats of traces share: records become a workload, whose jobs become rows of plain numbers again."""
+"""Base of all trace formats: makes a workload of the jobs of a file, and rows of plain numbers of a workload."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ _TOLD = 3
 
 
 class Damage:
-    """Rows of a file that were dropped for a fault: how many, and what the first ones had; a strict one has none."""
+    """Counts the damaged rows of a file, which are dropped, and keeps the first faults; ``strict`` raises the first."""
 
     def __init__(self, path: Path, *, strict: bool = False) -> None:
         self._path = path
@@ -39,39 +39,39 @@ class Damage:
         return self._told[0] if self._told else None
 
     def drop(self, rows: int, errors: Iterable[BadFileError], *, left: int) -> None:
-        """Count rows, with the error of each; raise the first one where the file is strict, or has no row left."""
-        # A message may take a pass over the file: only those that are told are made.
+        """Count dropped rows, with the error of each; raise the first error if ``strict``, or if no row is left."""
+        # Making a message may take a pass over the file: make only those that are shown.
         self._told += islice(errors, _TOLD - len(self._told))
         if self._told and (self._strict or not left):
             raise self._told[0]
         self._rows += rows
 
     def counts(self) -> Counts:
-        """Return the number of the rows by a reason that tells the first faults; nothing where there are none."""
+        """Return the number of dropped rows with a reason that lists the first faults; empty if no row was dropped."""
         told = "; ".join(str(fault).removeprefix(f"{self._path}: ") for fault in self._told)
         more = "; ..." if self._rows > len(self._told) else ""
         return ((f"damaged ({told}{more})", self._rows),) if self._rows else ()
 
 
 class TraceFormat(ABC):
-    """A format of workload files, plain or compressed (``.gz``); `allocopt.traces.reading` knows it by its ending."""
+    """A format of workload files, plain or compressed (``.gz``); `allocopt.traces.reading` selects it by the ending."""
 
     keeps: ClassVar[frozenset[str]] = frozenset()
-    """What the format holds of what most do not, in the words of `losses`."""
+    """Information that this format can hold and most others cannot, as named in `losses`."""
 
     @abstractmethod
     def read(self, path: Path, damage: Damage) -> Workload:
-        """Read a workload, without damaged rows and jobs that cannot be run, which are counted.
+        """Read a workload; damaged rows and jobs that cannot be run are dropped and counted.
 
         Raises `BadFileError` if the file cannot be read, is not in the format, or no job is left; it names the place.
         """
 
     @abstractmethod
     def write(self, path: Path, workload: Workload) -> None:
-        """Write a workload; raise `BadFileError` if that is not possible, or it would not be read again."""
+        """Write a workload; raise `BadFileError` if that is not possible, or `read` could not read the file."""
 
     def losses(self, workload: Workload) -> list[str]:
-        """Return what of a workload the format cannot hold, one line each."""
+        """Return one line for each kind of information in a workload that the format cannot hold."""
         known = {
             "users": workload.users != UNKNOWN_USER,
             "preceding jobs and think times": workload.preceding != NO_JOB,
@@ -102,12 +102,23 @@ def runnable_jobs(
     machine: int | None = None,
     **given: NDArray[Any] | None,
 ) -> Workload:
-    """Return the jobs of rows that can be run, on a machine of so many processors if the trace says.
+    """Return the workload of the rows whose jobs can be run.
 
-    The columns are those of a `Workload`, None where the trace does not say; a preceding job need not be there. A row
-    is damaged whose job is given before, is submitted before time 0 or has to end before it starts. ``error`` names the
-    place of a row, of ``job``, ``submit`` or ``preceding``, and a fault; ``repairs`` tell by reason in which rows a
-    missing value was filled in. Raises `BadFileError` if no job is left.
+    A row is damaged, and dropped, if its job is in an earlier row, is submitted before time 0, or would have to end
+    before it starts. Raises `BadFileError` if no job is left.
+
+    Parameters
+    ----------
+    path, damage
+        The file, and the count of its damaged rows.
+    error
+        Makes an error of a row, the place in it (``job``, ``submit`` or ``preceding``), and a fault.
+    repairs
+        By reason, the rows in which a missing value was filled in.
+    machine
+        Processors of the trace's own machine, None if unknown.
+    given
+        Columns of a `Workload`, None if unknown. A preceding job may be missing from the rows.
     """
     columns = {name: values for name, values in given.items() if values is not None}
     ids, submit, runs, asks = columns["ids"], columns["submit"], columns["run"] > 0, columns["processors"] > 0
@@ -121,11 +132,11 @@ def runnable_jobs(
         damage.drop(len(damaged), errors, left=len(left))
         return left
 
-    # Those that cannot be run may have the id of another job.
+    # Only jobs that can be run need distinct ids.
     _, first = np.unique(ids[rows], return_index=True)
     if len(first) < len(rows):
         again = np.setdiff1d(np.arange(len(rows)), first)
-        rows = without(again, "job", lambda row: f"{ids[row]}, a job that is given before")
+        rows = without(again, "job", lambda row: f"{ids[row]}, the number of an earlier job")
     early = np.flatnonzero(submit[rows] < 0)
     rows = without(early, "submit", lambda row: f"{submit[row]:g}, must not be negative")
     lost, found = 0, None
@@ -152,7 +163,7 @@ def _counts(flags: Mapping[str, BoolArray]) -> Counts:
 
 
 class Row(NamedTuple):
-    """A job as plain numbers; whole seconds are integers, so that no ``.0`` is written."""
+    """A job as plain numbers; whole seconds are integers, so that they are written without ``.0``."""
 
     job: int
     submit: Number
@@ -176,11 +187,11 @@ _WRITTEN = {
     "think_s": "think time",
     "executables": "executable",
 }
-"""Columns of a workload in the order of `Row`, with what each holds."""
+"""Columns of a workload in the order of `Row`, with their names in messages."""
 
 
 def rows_of(path: Path, workload: Workload) -> Iterator[Row]:
-    """Return the jobs of a workload as rows, in its order; raise `BadFileError` if one could not be read again."""
+    """Return the jobs of a workload as rows, in its order; raise `BadFileError` if a value is too large."""
     if not len(workload):
         raise bad_file(path, "cannot be written: the workload holds no jobs")
     # An integer: as floats, 2^53 and 2^53 + 1 would be the same.
@@ -194,5 +205,5 @@ def rows_of(path: Path, workload: Workload) -> Iterator[Row]:
 
 
 def plain(values: IntArray | FloatArray) -> list[Number]:
-    """Return numbers of Python, integers where they are whole."""
+    """Return Python numbers; whole ones are integers."""
     return [int(value) if float(value).is_integer() else value for value in values.tolist()]

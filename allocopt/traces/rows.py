@@ -23,7 +23,7 @@ from allocopt.traces.records import Damage
 from allocopt.traces.tres_numbers import named_resources
 from allocopt.traces.workload import Workload
 
-# Roles that make up a request, besides nodes and processors.
+# Roles that make up a request, in addition to nodes and processors.
 _REQUESTED = (
     *(
         "gpus",
@@ -43,7 +43,7 @@ _LIST = re.compile(r"[\[(].*[\])]", re.DOTALL)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _SLOTS = re.compile(r"(?:\d+\*)?([^:*\s]+)")  # of one host, as LSF lists them
 
-# By column, what its cells ask for that no request can express.
+# Functions that return the demands in a column's cell that no request can express.
 _NAMED: Mapping[str, Callable[[str], Sequence[str]]] = MappingProxyType(
     {
         "licenses": licenses_of,
@@ -51,11 +51,11 @@ _NAMED: Mapping[str, Callable[[str], Sequence[str]]] = MappingProxyType(
         **dict.fromkeys(("reservation", "resvname", "idresv"), reservation_of),
     }
 )
-# Columns of Slurm in which memory of 0 is all memory of a node, as ``--mem=0``.
+# Columns of Slurm in which memory of 0 means all memory of a node, as in ``--mem=0``.
 _MEMORY_OF_SLURM = frozenset(("reqmem", "minmemory"))
 
 SUSPENDED = "suspended for a time, which the run time does not count"
-NOT_UNDERSTOOD = "what is not understood"
+NOT_UNDERSTOOD = "something that is not understood"
 
 _Reader = Callable[[str, float], float]
 
@@ -69,11 +69,11 @@ class Rows:
     header
         Names of the columns.
     numbers
-        Numbers of the rows in the file; there are gaps if a cell holds a line break.
+        Numbers of the rows in the file; numbers are skipped if a cell holds a line break.
     cells
         Cells of each row, one per column.
     place, before
-        What ``numbers`` count, and how many of it come before the first row.
+        Unit of ``numbers``, such as lines, and how many of these come before the first row.
     """
 
     path: Path
@@ -100,7 +100,7 @@ class Rows:
         object.__setattr__(self, "dialect", self.columns.dialect(self.header))
 
     def _check_distinct(self, found: Mapping[str, Column]) -> None:
-        # ``sacct -o`` may name a column twice; of columns that differ nothing says which one counts.
+        # ``sacct -o`` may name a column twice. If the two differ, it is unknown which one is valid.
         plain = [plain_name(name) for name in self.header]
         for column in found.values():
             for other in range(column.number + 1, len(plain)):
@@ -128,7 +128,7 @@ class Rows:
         return workload_of(rows.path, records, damage, columns=names, ignored=rows.columns.ignored)
 
     def text(self, row: int, role: str) -> str:
-        """Return the cell of a role, empty without a column."""
+        """Return the cell of a role; empty if the table has no column for it."""
         return self.cells[row][self.found[role].number].strip() if role in self.found else ""
 
     def value(self, row: int, role: str, read: _Reader, otherwise: float | None = None) -> float:
@@ -143,7 +143,7 @@ class Rows:
             raise bad_file(self.path, f"{self.place} {self.numbers[row]}", f"{name} {error}") from None
 
     def _without_steps(self) -> "Rows":
-        # Steps are such as ``4711.batch``.
+        # Job steps have ids such as ``4711.batch``.
         jobs = [self.text(row, "job") for row in range(len(self.cells))]
         named = [job for job in jobs if job]
         if named and all(job.endswith(".0") and PLAIN_NUMBER.fullmatch(job[:-2]) for job in named):
@@ -164,7 +164,7 @@ class Rows:
         submit = self.value(row, "submit", instant_s)
         state = self.text(row, "state")
         state = self.dialect.states.get(state, state)
-        # A database writes 0 for a time that has not come.
+        # A database writes 0 for a time in the future.
         start, end = (
             math.nan if instant == 0 < submit else instant
             for instant in (self.value(row, role, instant_s, math.nan) for role in ("start", "end"))
@@ -174,11 +174,11 @@ class Rows:
         if "run" in self.found:
             run = self.value(row, "run", duration_s, None if has_ended(state, None, 1.0) else math.nan)
         else:
-            # As in ``sacct``, the run time does not count the time for which a job was suspended.
+            # As in ``sacct``, the run time excludes the time for which a job was suspended.
             run = self.value(row, "end", instant_s) - start - suspended if not math.isnan(end) else math.nan
         is_waiting = "start" in self.found and math.isnan(start) and not run > 0
         is_over = has_ended(state, end if "end" in self.found else None, run)
-        # A job that has not ended may have anything as its size.
+        # Ignore a malformed size if the job has not ended: the job is dropped anyway.
         needed = None if is_over and not is_waiting else 0.0
         nodes, processors = (
             self.value(row, role, partial(_counted, resource), needed if role == size else 0.0)
@@ -211,7 +211,7 @@ class Rows:
         return job
 
     def _jobs(self, row: int) -> int:
-        # A row stands for all tasks of an array that have not started.
+        # One row represents all tasks of an array that have not started.
         tasks = re.search(r"_(\[.*)", self.text(row, "job"))
         return tasks_listed(tasks[1] if tasks else self.text(row, "array_tasks"))
 
@@ -223,7 +223,7 @@ class Rows:
 
 
 def node_list_of(text: str) -> str:
-    """Return a cell as a hostlist: one of Slurm, a list of Python or NumPy, or LSF's ``16*n1:16*n2``."""
+    """Return a cell as a hostlist; it may be Slurm's, a list of Python or NumPy, or LSF's ``16*n1:16*n2``."""
     if _LIST.fullmatch(text) and not re.match(r"\[[\d,-]+\][^,\]]", text):
         return ",".join(re.findall(r"[^\s,'\"]+", text[1:-1]))
     if ":" in text and "[" not in text:
@@ -239,7 +239,7 @@ def _counted(resource: str, text: str, unit: float) -> float:
 
 
 class _Requests:
-    """Adds requests to the records of rows; rows that ask for the same share a request."""
+    """Adds requests to the records of rows; rows with equal demands share one request."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -345,7 +345,7 @@ class _Requests:
         return memory, column.of or OF_NODE
 
     def _gpus(self, row: int) -> tuple[tuple[tuple[str, float], ...], str, set[str]]:
-        # GPUs by type, what they are per, and the names of other demands.
+        # GPUs by type, the unit that they refer to, and the names of other demands.
         gpus: tuple[tuple[str, float], ...] = ()
         gpus_of = OF_JOB
         names: set[str] = set()

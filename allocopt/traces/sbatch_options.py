@@ -1,11 +1,11 @@
-"""Options of ``sbatch``, grouped by what a trace does with them."""
+"""Options of ``sbatch``, grouped by how the reader of traces handles them."""
 
 import shlex
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-# Long options by their short ones.
+# Long options by their short forms.
 _LONG: Mapping[str, str] = MappingProxyType(
     {
         "A": "account", "a": "array", "B": "extra-node-info", "b": "begin", "C": "constraint", "c": "cpus-per-task",
@@ -16,7 +16,7 @@ _LONG: Mapping[str, str] = MappingProxyType(
         "W": "wait", "w": "nodelist", "x": "exclude",
     }
 )  # fmt: skip
-# Options that have no value, or one after an equals sign.
+# Options without a value, or with an optional value after an equals sign.
 FLAGS = frozenset(
     (
         "contiguous exclusive get-user-env help hold ignore-pbs immediate kill-on-invalid-dep nice no-kill no-requeue "
@@ -41,7 +41,7 @@ HARMLESS = frozenset(
         "gpu-bind mem-bind tres-bind cpu-freq gpu-freq stepmgr"
     ).split()
 )
-# Options that ask for resources or hosts, or stand for several jobs, which no request can express.
+# Options that no request can express: they ask for resources or hosts, or stand for several jobs.
 DEMANDS = frozenset(
     (
         "array batch bb bbf cluster-constraint clusters contiguous core-spec cores-per-socket extra-node-info "
@@ -61,18 +61,18 @@ KNOWN = USED | HARMLESS | DEMANDS | NOT_MODELLED
 
 
 class Option(NamedTuple):
-    """An option by its long name, and its value, empty where it has none."""
+    """The long name of an option, and its value, empty if it has none."""
 
     name: str
     value: str
 
 
 def options_of(text: str, single_dash: Mapping[str, str]) -> Iterator[Option]:
-    """Yield the options before the script of a command line; quotes are those of a shell.
+    """Yield the options before the script in a command line that is quoted as for a shell.
 
-    ``single_dash`` has further long options that begin with one dash and take a value. The value of an unknown option
-    is the next word, unless this is the last word or an option. Raises `ValueError` for an open quote and for an option
-    without its value.
+    ``single_dash`` maps further options, which begin with one dash and take a value, to their long names. The next word
+    is taken as the value of an unknown option, except if it is the last word or begins with a dash. Raises `ValueError`
+    for an open quote, and for a known option without its value.
     """
     try:
         # Splitting by a shell's rules is slow, and few lines have quotes.

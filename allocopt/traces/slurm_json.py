@@ -1,6 +1,6 @@
 """Jobs in Slurm's JSON: ``sacct --json`` and ``squeue --json``, from Slurm 22.05 on.
 
-A number is a plain one, or ``{"set": true, "infinite": false, "number": 120}``; a state one word or a list of words.
+A number is plain, or ``{"set": true, "infinite": false, "number": 120}``; a state is one word or a list of words.
 """
 
 import math
@@ -25,7 +25,7 @@ from allocopt.traces.workload import Workload
 
 _NOT_HISTORY = (
     "holds {} jobs of squeue --json or scontrol show job --json, none of which has ended; "
-    "give what sacct --json or sacct -P prints of jobs that have run"
+    "give what sacct --json or sacct -P prints about jobs that have run"
 )
 
 
@@ -54,7 +54,7 @@ def _read(path: Path, jobs: Sequence[Any], read_job: Any, damage: Damage, column
 
 
 class _Job:
-    """An object with its values by paths such as ``time.limit``."""
+    """A JSON object whose values are read by paths such as ``time.limit``."""
 
     def __init__(self, given: Any) -> None:
         if not isinstance(given, dict):
@@ -69,7 +69,7 @@ class _Job:
         return value
 
     def number(self, *paths: str) -> float:
-        """Return the first number at some paths, NaN if none is set."""
+        """Return the first number that is set at one of the paths, NaN if none is."""
         for path in paths:
             value = unwrapped(self.get(path))
             if value is None or value == "":
@@ -82,15 +82,15 @@ class _Job:
         return math.nan
 
     def count(self, *paths: str) -> float:
-        """Return the first positive number at some paths, 0 if there is none."""
+        """Return the first positive number at one of the paths, 0 if there is none."""
         return next((value for path in paths if (value := self.number(path)) > 0), 0.0)
 
     def instant(self, path: str) -> float:
-        """Return seconds since 1970, NaN for 0, which means a time that has not come."""
+        """Return seconds since 1970, NaN for 0, which means a time in the future."""
         return self.number(path) or math.nan
 
     def text(self, *paths: str) -> str:
-        """Return the first text at some paths, lists joined by commas; empty if there is none."""
+        """Return the first text at one of the paths, lists joined by commas; empty if there is none."""
         for path in paths:
             value = self.get(path)
             value = ",".join(map(str, value)) if isinstance(value, list) else value
@@ -206,21 +206,21 @@ def _record(
 
 
 def _memory(job: _Job, of_core: str, of_node: str, both: str) -> tuple[float, str]:
-    # MiB, NaN where unknown and 0 for all memory of a node (``--mem=0``); and what it is that of.
+    # MiB, NaN if unknown, 0 for all memory of a node (``--mem=0``); and whether it is per core or node.
     if amount := job.count(of_core):
         return amount, OF_CORE
     if amount := job.count(of_node):
         return amount, OF_NODE
     if 0.0 in (job.number(of_node), job.number(both)):
         return 0.0, OF_NODE
-    # Before Slurm 23.02 one number holds either; a bit marks memory per core.
+    # Before Slurm 23.02 one number holds memory per node or per core; a bit marks memory per core.
     given = job.get(both)
     amount, kind = memory_mib(str(given) if isinstance(given, int) else f"{job.count(both):.0f}")
     return amount or math.nan, OF_CORE if kind == "c" else OF_NODE
 
 
 def _tres_text(listed: Any) -> str:
-    # ``gres/gpu:a100=4,cpu=8`` of a list of objects.
+    # Make a text such as ``gres/gpu:a100=4,cpu=8`` of a list of objects.
     if not isinstance(listed, list):
         return ""
     texts = []

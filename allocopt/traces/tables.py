@@ -67,7 +67,7 @@ def read_table(path: Path, text: str, damage: Damage, columns: Columns | None = 
 
 
 def is_table(text: str) -> bool:
-    """Return whether a text begins like a table: with names of columns, or with dashes below them."""
+    """Return whether a text begins like a table: with column names, possibly with dashes below or around them."""
     lines = lines_of(text[:_LONGEST_BEGIN])
     lines = lines[_comments(lines) :][:2] or [""]
     if _is_ruled(lines) or _is_framed(lines) or _NAMED_DELIMITER.fullmatch(lines[0]):
@@ -76,7 +76,7 @@ def is_table(text: str) -> bool:
 
 
 def _comments(lines: Sequence[str]) -> int:
-    # How many lines with a hash stand before the names of columns, which may have one themselves.
+    # How many comment lines come before the line of column names, which may also begin with a hash.
     return next((at for at, line in enumerate(lines) if not line.startswith("#") or _has_names(line)), 0)
 
 
@@ -103,7 +103,7 @@ def _rows_of_spans(path: Path, lines: Sequence[str], columns: Columns, *, rule: 
 
 
 def _delimiter(line: str) -> str:
-    # Any character may separate columns; it is the one with which most names are known.
+    # Any character may separate columns: choose the one that gives the most known names.
     line = line.strip("\r\n")
     usual = max(_DELIMITERS, key=line.count)
     if _known(line, usual) >= _FEWEST_KNOWN:
@@ -132,7 +132,7 @@ def _rows_of_cells(path: Path, lines: list[str], begin: int, columns: Columns, d
         # Aligned columns have any number of spaces between them.
         lines = [re.sub(" +", " ", line.strip(" ")) for line in lines]
     quoting: Any = csv.QUOTE_MINIMAL if delimiter in _QUOTED else csv.QUOTE_NONE
-    # Where cells may be quoted, a blank may stand before the quote.
+    # If cells may be quoted, a blank may come before the quote.
     skips = quoting == csv.QUOTE_MINIMAL
     split = partial(csv.reader, delimiter=delimiter, quoting=quoting, skipinitialspace=skips)
     reader = split(lines)
@@ -145,7 +145,7 @@ def _rows_of_cells(path: Path, lines: list[str], begin: int, columns: Columns, d
             reader = split(lines)
         places = columns.find(path, header)
         for cells in reader:
-            # Files of several months, one behind the other, have the names again.
+            # Concatenated files of several months repeat the line of names.
             if not any(map(str.strip, cells)) or (has_line and cells[: len(header)] == header):
                 continue
             while len(cells) > len(header) and not cells[-1].strip():
@@ -186,7 +186,7 @@ def _header(first: list[str], columns: Columns) -> tuple[list[str], bool]:
 
 
 def _aligned(cells: list[str], header: list[str], places: Mapping[str, Column], delimiter: str) -> list[str]:
-    # Joins the cells of a row with too many, because free text holds delimiters; unchanged if no way fits.
+    # Join cells of a row that has too many because free text holds delimiters; return it unchanged if nothing fits.
     names = [plain_name(name) for name in header]
     free = [names.index(name) for name in _FREE if name in names]
     over = len(cells) - len(header)
@@ -206,7 +206,7 @@ def _aligned(cells: list[str], header: list[str], places: Mapping[str, Column], 
                 readers[role](joined[places[role].number].strip())
         except ValueError:
             continue
-        # Elapsed and ElapsedRaw stand side by side.
+        # Elapsed and ElapsedRaw may be neighbours: reject a shift by one column.
         if not any(":" in cell for name, cell in zip(names, joined, strict=True) if name.endswith("raw")):
             return joined
     return cells
@@ -214,5 +214,5 @@ def _aligned(cells: list[str], header: list[str], places: Mapping[str, Column], 
 
 def _job_number(text: str) -> float:
     if not (PLAIN_NUMBER.fullmatch(text) or ARRAY_PART.fullmatch(text) or STEP.fullmatch(text)):
-        raise ValueError("is not the number of a job")
+        raise ValueError("is not a job id")
     return 0.0

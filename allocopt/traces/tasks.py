@@ -1,6 +1,6 @@
-"""Jobs of parallel tasks, with what these compute, read and write: files of IRMaSim, and batches of NAS benchmarks.
+"""Jobs of parallel tasks, with their computation and memory traffic: IRMaSim's files, and batches of NAS benchmarks.
 
-IRMaSim was validated with such batches, run serially (section VI and Table IV).
+IRMaSim was validated with such batches of serial runs (section VI and Table IV).
 """
 
 import re
@@ -25,14 +25,14 @@ _WHOLE = ("nodes", "tasks")
 _POSITIVE = ("instructions", "ipc", "estimate")
 _OTHERS = ("submit", "memory_mb", "volume_mb")
 _COLUMNS = (*_WHOLE, *_POSITIVE, *_OTHERS)
-# What is positive lies between, what is not negative is at most the latter, so that times and energies are numbers.
+# Range of positive values; values that may be 0 have only the upper limit. Keeps times and energies finite.
 _LEAST, _MOST = 1e-15, 1e21
 _LAST_NUMBER = re.compile(r"[0-9]{1,18}$")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskWorkload:
-    """Jobs whose tasks each need a core; kept sorted by submit time, then as given.
+    """Jobs whose tasks need one core each; sorted by submit time, jobs with equal times in the given order.
 
     Arrays have shape ``(n,)``. Raises `InvalidProblemError`, which names the job, if a value is out of its range.
     """
@@ -40,18 +40,18 @@ class TaskWorkload:
     name: str
     names: tuple[str, ...]  # distinct names of the jobs
     submit: FloatArray  # submit times in seconds, not negative
-    # Different nodes that the tasks of a job are put on, at least 1, and its tasks, at least one for each of these; all
-    # nodes but the last get equally many.
+    # Number of different nodes for the tasks of a job, at least 1, and number of tasks, at least one per node. All
+    # nodes but the last get equally many tasks.
     nodes: IntArray
     tasks: IntArray
-    # Instructions that each task executes, and instructions per cycle of one that runs alone, both positive.
+    # Instructions that each task executes, and its instructions per cycle if it runs alone, both positive.
     instructions: FloatArray
     ipc: FloatArray
-    # Memory that each task takes, and data that it reads from and writes to memory, in MB.
+    # Memory that each task occupies, and data that it reads from and writes to memory, in MB.
     memory_mb: FloatArray
     volume_mb: FloatArray
-    estimate: FloatArray  # run time in seconds as the user estimated it, positive
-    applications: tuple[str, ...] = field(default=())  # what each job runs, for reports; empty where it is not known
+    estimate: FloatArray  # the user's estimate of the run time in seconds, positive
+    applications: tuple[str, ...] = field(default=())  # application of each job, for reports; empty if unknown
 
     def __post_init__(self) -> None:
         n = len(self.names)
@@ -77,14 +77,14 @@ class TaskWorkload:
             for column in columns:
                 values = getattr(self, column)
                 self._check(column, (values >= least) & (values <= _MOST), f"a {words} {_MOST:g}")
-        # Each may be in range where the quotient is not.
+        # Each value may be in range although the quotient is not.
         work = self.work
-        right = f"such that its billions of cycles are from {_LEAST:g} to {_MOST:g}"
+        right = f"such that instructions / ipc / 1e9 is from {_LEAST:g} to {_MOST:g}"
         self._check("instructions", (work >= _LEAST) & (work <= _MOST), right)
         self._check("nodes", self.nodes >= 1, "at least 1")
         self._check("tasks", self.tasks >= self.nodes, "at least one for each of its nodes")
         filled = (self.nodes - 1) * self.per_node < self.tasks
-        self._check("tasks", filled, "so many that its last node gets one, the others being filled alike")
+        self._check("tasks", filled, "enough that its last node gets a task if the other nodes get equally many")
 
     def _check(self, column: str, holds: BoolArray, right: str) -> None:
         if not holds.all():
@@ -97,22 +97,22 @@ class TaskWorkload:
 
     @property
     def per_node(self) -> IntArray:
-        """Tasks on each node of a job but its last, shape ``(n,)``."""
+        """Tasks on each node of a job except its last, shape ``(n,)``."""
         return np.asarray(-(-self.tasks // self.nodes), dtype=np.int64)
 
     @property
     def work(self) -> FloatArray:
-        """Billions of cycles that each task takes alone on a core of one operation per cycle, shape ``(n,)``."""
+        """Billions of cycles that each task takes without other tasks, shape ``(n,)``."""
         with np.errstate(over="ignore"):
             return np.asarray(self.instructions / self.ipc / 1e9, dtype=np.float64)
 
     def first(self, jobs: int) -> "TaskWorkload":
-        """Return the workload of the first jobs submitted."""
+        """Return the workload of the jobs submitted first."""
         columns = {column: getattr(self, column)[:jobs] for column in _COLUMNS}
         return replace(self, names=self.names[:jobs], applications=self.applications[:jobs], **columns)
 
     def numbers(self) -> IntArray:
-        """Return a number for each job: that at the end of its name where these rise, else its place, from 1."""
+        """Return a number for each job: the one at the end of its name if these increase, else its position from 1."""
         found = [_LAST_NUMBER.search(name) for name in self.names]
         if all(found):
             numbers = np.array([int(one.group()) for one in found if one is not None], dtype=np.int64)
@@ -121,7 +121,7 @@ class TaskWorkload:
         return np.arange(1, len(self) + 1)
 
     def workload_at(self, core_speed: float) -> Workload:
-        """Return the jobs with run times alone on cores of so many billions of cycles per second."""
+        """Return the jobs with run times of undisturbed tasks on cores of ``core_speed`` billion cycles per second."""
         return Workload(self.name, self.numbers(), self.submit, self.work / core_speed, self.tasks, self.estimate)
 
     def workload(self, start: FloatArray, end: FloatArray) -> Workload:
@@ -134,7 +134,7 @@ _Positive = Annotated[float, Field(gt=0)]
 _NotNegative = Annotated[float, Field(ge=0)]
 
 
-# Keys that are not known are ignored, as IRMaSim does.
+# Unknown keys are ignored, as in IRMaSim.
 class _Profile(FileModel, extra="ignore"):
     req_ops: _Positive
     ipc: _Positive
@@ -144,7 +144,7 @@ class _Profile(FileModel, extra="ignore"):
 
 
 class _Job(FileModel, extra="ignore"):
-    # Its profile stands beside it or in it.
+    # The fields of the profile are in the job, or in a profile that it names.
     id: str | int | None = None
     subtime: _NotNegative
     res: _Count | None = None
@@ -154,11 +154,11 @@ class _Job(FileModel, extra="ignore"):
     profile: str | None = None
 
     def shape(self, where: str) -> tuple[int, int]:
-        """Return nodes and tasks, of which one may follow from the other."""
+        """Return the numbers of nodes and tasks; one may be derived from the other."""
         several = (self.nodes, self.ntasks, self.ntasks_per_node)
         if self.res is not None:
             if several != (None, None, None):
-                fault = "has res and also nodes, ntasks or ntasks_per_node; must have one or the other"
+                fault = "has res and also nodes, ntasks or ntasks_per_node; give either res or the others"
                 raise bad_file(where, fault)
             return 1, self.res
         per_node = self.ntasks_per_node or 1
@@ -181,8 +181,8 @@ def read_irmasim(path: Path | str) -> TaskWorkload:
     """Read a workload of IRMaSim, plain or compressed (``.gz``).
 
     A job has ``res`` tasks on one node, or two of ``nodes``, ``ntasks`` and ``ntasks_per_node`` (1 if not given).
-    ``req_ops``, ``ipc``, ``mem`` and ``mem_vol`` (MB) are those of each task, ``req_time`` is the estimate; they stand
-    in the job or in its profile. Raises `BadFileError` if anything is wrong; it names the job and the field.
+    ``req_ops``, ``ipc``, ``mem`` and ``mem_vol`` (MB) are per task, ``req_time`` is the estimate; they are fields of
+    the job or of its profile. Raises `BadFileError` if anything is wrong; it names the job and the field.
     """
     path = Path(path)
     model = validated(_File, parse_json(read_text(path), path), path)
@@ -227,7 +227,7 @@ TABLE_FOUR = (
 )
 """The benchmarks of Table IV."""
 
-# Clock at which a job takes alone what its user estimates.
+# Clock at which an undisturbed job takes as long as its user estimates.
 _REFERENCE_GHZ = 3.4
 # The paper says that the jobs of a batch are submitted within minutes.
 _SPAN_S = 120.0
@@ -236,7 +236,7 @@ _SPAN_S = 120.0
 def npb_batch(jobs: int, rng: np.random.Generator, span_s: float = _SPAN_S) -> TaskWorkload:
     """Draw serial jobs, each a benchmark of Table IV, submitted uniformly within a span in seconds."""
     if jobs < 1 or not span_s >= 0:
-        raise UsageError(f"a batch has at least 1 job, and a span that is not negative, not {jobs} in {span_s:g} s")
+        raise UsageError(f"the batch has {jobs} jobs in {span_s:g} s, must have at least 1 job in at least 0 s")
     drawn = rng.integers(len(TABLE_FOUR), size=jobs)
     chosen = [TABLE_FOUR[number] for number in drawn.tolist()]
     instructions, ipc = (np.array([getattr(one, field) for one in chosen]) for field in ("instructions", "ipc"))

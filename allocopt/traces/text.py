@@ -1,8 +1,8 @@
-"""Formats of rows of numbers: SWF, and the NSA authors' text; a fault is named with its line.
+"""Formats of rows of numbers: SWF, and the NSA authors' text. Errors name the line.
 
-In the Standard Workload Format, version 2.2, of the Parallel Workloads Archive a line has 18 columns; further ones are
-ignored. Lines that begin with ``;`` are comments, those of the form ``; Key: value`` a header. A missing value is -1.
-The NSA authors' workloads have a line per job with its id, arrival s, run time s and nodes.
+In the Standard Workload Format, version 2.2, of the Parallel Workloads Archive, a line has 18 columns; further columns
+are ignored. Lines that begin with ``;`` are comments; lines of the form ``; Key: value`` are the header. A missing
+value is -1. The NSA authors' workloads have one line per job: id, arrival in seconds, run time in seconds, nodes.
 """
 
 import re
@@ -32,9 +32,9 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
     path: Path
-    # All lines of the file, those of damaged rows empty; lines that are blank or begin with ``;`` hold no numbers.
+    # All lines of the file; those of damaged rows are emptied. Blank lines and comments (``;``) have no jobs.
     lines: list[str]
-    # By key, the number of each column that is read, counted from 1, and its name.
+    # For each key, the number of the column, counted from 1, and its name.
     columns: Mapping[str, tuple[int, str]]
     values: FloatArray  # these columns, in this order, shape ``(rows, columns)``
 
@@ -43,11 +43,11 @@ class _Table:
         cls, path: Path, columns: Mapping[str, tuple[int, str]], fewest: int, damage: Damage, *, has_more: bool = True
     ) -> "_Table":
         text = read_text(path)
-        # Split at line ends of any system, and nowhere else.
+        # Split at line ends of any system; str.splitlines would also split at other characters.
         lines = (text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text).split("\n")
         if not any(map(_holds_numbers, lines)):
             raise bad_file(path, "holds no jobs")
-        # NumPy's reader is fast and tells of one fault that there is one; the slow check then finds where.
+        # NumPy's reader is fast, but reports only that there is a fault; the slow check then finds all faults.
         values = _loaded(lines, columns) if has_more else None
         if values is None:
             faults: dict[int, BadFileError] = {}
@@ -72,7 +72,7 @@ class _Table:
             damage.drop(len(faults), faults.values(), left=sum(map(_holds_numbers, lines)))
             values = _loaded(lines, columns)
             if values is None:
-                raise bad_file(path, "holds what is no table of numbers")
+                raise bad_file(path, "is not a table of numbers")
         return cls(path, lines, columns, values)
 
     def numbers(self, column: str) -> FloatArray:
@@ -82,13 +82,13 @@ class _Table:
         return self.numbers(column).astype(np.int64)
 
     def texts(self, column: int) -> list[str] | None:
-        # Those behind the columns of numbers, counted from 1; none where the first row has none.
+        # Cells of a text column after the columns of numbers; ``column`` counts from 1. None if the first row lacks it.
         if len(next(filter(_holds_numbers, self.lines)).split()) < column:
             return None
         return ["".join(line.split()[column - 1 : column]) for line in filter(_holds_numbers, self.lines)]
 
     def error(self, row: int, column: str, fault: str) -> BadFileError:
-        # Lines are counted only now: a long file that is right pays nothing for it.
+        # Lines are counted only here, so that reading a file without faults stays fast.
         line = [number for number, line in enumerate(self.lines, 1) if _holds_numbers(line)][row]
         number, name = self.columns[column]
         return bad_file(self.path, f"line {line}", f"column {number} ({name}) {fault}")
@@ -100,7 +100,7 @@ def _holds_numbers(line: str) -> bool:
 
 def _loaded(lines: list[str], columns: Mapping[str, tuple[int, str]]) -> FloatArray | None:
     used = [number - 1 for number, _ in columns.values()]
-    # Whole numbers are read in a fifth of the time; of others NumPy would take the whole part, and only warn.
+    # Reading integers takes a fifth of the time. Make NumPy raise where it would only warn and truncate other numbers.
     for kind in (np.int64, np.float64):
         with suppress(ValueError), catch_warnings():
             simplefilter("error", DeprecationWarning)
@@ -122,22 +122,22 @@ _COLUMNS = {
     "executable": (14, "executable"),
 }
 _PRECEDENCE = {"preceding": (17, "preceding job"), "think": (18, "think time")}
-# Behind the 18 columns, the traces of MetaCentrum have the nodes of every processor, the queue, and what was asked for.
+# After the 18 columns, MetaCentrum's traces have the nodes of every processor, the queue, and the request.
 _NODES = re.compile(r"\{(\d+(?:,\d+)*)\}", re.ASCII)
 _SHAPE = re.compile(r"([1-9]\d{0,6}):ppn=([1-9]\d{0,6})(:[^+#]*)?(#excl)?", re.ASCII)
 
-FEATURES_LOST = "features asked for behind the columns not read"
+FEATURES_LOST = "requested node features (column 21) not read"
 ALLOCATED_USED = "no requested processors, allocated ones used"
 RUN_USED = "no requested time, run time used"
 
 
 class Swf(TraceFormat):
-    """The Standard Workload Format, which holds all that a workload has.
+    """The Standard Workload Format.
 
-    A job's processors are those it requested (column 8), or else those it was allocated (column 5); its estimate is
-    the requested time (column 9), or else its run time (column 4). Repaired and counted are jobs whose preceding job
-    (column 17) is not there. The machine's size is the header's ``MaxProcs``. A start is recorded where a wait is.
-    Columns 17 and 18 are read for ``dependencies`` alone.
+    A job's processors are those it requested (column 8), or else those it was allocated (column 5). Its estimate is
+    the requested time (column 9), or else its run time (column 4). A preceding job (column 17) that is not in the trace
+    is ignored and counted as repaired. The machine's size is the header's ``MaxProcs``. The recorded start is known if
+    the wait (column 3) is. Columns 17 and 18 are read only with ``dependencies``.
     """
 
     keeps = frozenset(("users", "preceding jobs and think times", "recorded starts"))
@@ -161,7 +161,6 @@ class Swf(TraceFormat):
         features = np.zeros(len(run), dtype=np.bool_)
         listed, shapes = table.texts(19), table.texts(21)
         if listed is not None and shapes is not None:
-            # Traces of MetaCentrum have the nodes of jobs, and the shapes that these ask for, behind the standard's.
             requests, nodes = np.full(len(listed), None), np.full(len(listed), "", dtype=np.object_)
             for row, (text, shape) in enumerate(zip(listed, shapes, strict=True)):
                 if on := _NODES.fullmatch(text):
@@ -170,7 +169,7 @@ class Swf(TraceFormat):
                     count, of_node, alone = int(asked[1]), int(asked[2]), asked[4] is not None
                     features[row] = asked[3] is not None
                     requests[row] = Request(int(processors[row]), count, count, of_node, is_exclusive=alone)
-        # Real headers say more behind the number, such as the batch partition's share, or something else altogether.
+        # Real headers have more text after the number, such as the batch partition's share, or no number at all.
         found = re.match(r"\d+(?=\s|$)", swf_header(table.lines).get("MaxProcs", ""), re.ASCII)
         if found and float(found.group()) > LARGEST:
             raise bad_file(path, "MaxProcs", f"is {shown(found.group())}, must be at most 2^53")
@@ -185,7 +184,7 @@ class Swf(TraceFormat):
             run=run,
             processors=processors,
             estimate=np.where(estimates, requested_time, run),
-            # Archive files have other negative numbers than -1 where nothing is known.
+            # Some archive files have negative numbers other than -1 for unknown values.
             users=np.maximum(table.integers("user"), UNKNOWN_USER),
             executables=np.maximum(table.integers("executable"), UNKNOWN_EXECUTABLE),
             preceding=preceding,
@@ -205,8 +204,8 @@ class Swf(TraceFormat):
 def write_swf(
     path: Path, jobs: Iterable[tuple[Row, Number, int]], processors: int | None, notes: Iterable[str]
 ) -> None:
-    """Write jobs with their waits (column 3) and statuses (11), on a machine of so many processors if known."""
-    # Processors are written as requested and as allocated.
+    """Write jobs with their waits (column 3) and statuses (column 11), and the machine's processors if known."""
+    # Processors are written both as requested and as allocated.
     lines = [
         f"{row.job} {row.submit} {wait} {row.run} {row.processors} -1 -1 {row.processors} {row.estimate} -1 {status} "
         f"{row.user} -1 {row.executable} -1 -1 {row.preceding} {-1 if row.preceding == NO_JOB else row.think}"
@@ -220,10 +219,10 @@ def write_swf(
 
 
 def swf_header(lines: list[str]) -> dict[str, str]:
-    """Return the header by key, in the order of its lines; a key that comes again adds a line to its value."""
+    """Return the header by key, in the order of its lines; a repeated key adds a line to its value."""
     header: dict[str, str] = {}
     for line in lines:
-        # Of hundreds of thousands of lines few are the header's.
+        # A cheap test first: only a few of hundreds of thousands of lines are header lines.
         if line[:1] == ";" and ":" in line:
             key, _, value = line.partition(":")
             key, value = key.strip("; \t"), value.strip()
@@ -235,7 +234,7 @@ _NSA_COLUMNS = {"job": (1, "job id"), "submit": (2, "arrival time"), "run": (3, 
 
 
 class Nsa(TraceFormat):
-    """The text format of the NSA paper's authors: whole nodes, and no estimates, for which the run times stand."""
+    """The text format of the NSA paper's authors: whole nodes and no estimates; run times serve as estimates."""
 
     def read(self, path: Path, damage: Damage) -> Workload:
         table = _Table.read(path, _NSA_COLUMNS, 4, damage, has_more=False)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from allocopt.traces.csv_columns import plain_name
 
-# The numbers that are the same everywhere (slurmdb.h). A site's own begin at 1001, which usually means GPUs.
+# Numbers that are the same everywhere (slurmdb.h). A site's own numbers begin at 1001, which usually means GPUs.
 _GPUS = "1001"
 _NAMES = {"1": "cpu", "2": "mem", "3": "energy", "4": "node", "5": "billing", "6": "fs/disk", "7": "vmem", "8": "pages"}
 _NUMBERED = re.compile(r"\d+=\d+(?:,\d+=\d+)*", re.ASCII)
@@ -14,10 +14,10 @@ _NUMBERED = re.compile(r"\d+=\d+(?:,\d+=\d+)*", re.ASCII)
 def named_resources(
     header: Sequence[str], cells: Sequence[list[str]], tres: Mapping[str, str]
 ) -> Mapping[int, tuple[str, ...]]:
-    """Replace numbers by names in the lists of resources of a table, in place; return remarks by row.
+    """Replace numbers by names in a table's lists of resources, in place; return remarks by row.
 
-    Unless ``tres`` names them, 1001 means GPUs, and another number is a type of GPU if every job that has it has at
-    least as many of 1001. A number that remains is an unknown resource.
+    If ``tres`` does not name them, 1001 means GPUs, and another number is a type of GPU if every job that has it has at
+    least as many of 1001. Any other number stays and is an unknown resource.
     """
     columns = [number for number, name in enumerate(header) if plain_name(name) in ("tresalloc", "tresreq")]
     given = [number for number in columns if plain_name(header[number]) == "tresalloc"] or columns
@@ -45,7 +45,7 @@ def _amounts(text: str) -> dict[str, int]:
 
 
 def _types(lists: Iterable[Mapping[str, int]], names: Mapping[str, str]) -> frozenset[str]:
-    # If a number is a type of GPU, every job that has some of it has at least as many GPUs.
+    # A number is a type of GPU if every job that has some of it has at least as many GPUs.
     beside: set[str] = set()
     alone: set[str] = set()
     for amounts in lists:

@@ -1,4 +1,4 @@
-"""Variants of a trace, whose run times differ somewhat, and what a measure is over variants."""
+"""Variants of a trace whose run times differ a little, and the mean of a measure over variants with its interval."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -9,14 +9,15 @@ from allocopt.arrays import FloatArray
 from allocopt.traces.workload import Workload
 
 JITTER = 0.05
-"""How much run times of variants usually differ: the standard deviation of the logarithm of their factors."""
+"""Default spread of run times: the standard deviation of the logarithm of the random factors."""
 CONFIDENCE = 0.95
 
 
 def varied_run_times(workload: Workload, rng: np.random.Generator, jitter: float = JITTER) -> Workload:
-    """Return the jobs with other run times, of at least a second and at most their limits, which stay.
+    """Return the jobs with run times multiplied by random factors, at least 1 s and at most the limits, which are kept.
 
-    One such change moves all that follows in a busy schedule, so variants tell better what a policy is worth.
+    In a busy schedule one changed run time changes everything after it. So the mean over variants shows the effect of
+    a policy better than a single run.
 
     Parameters
     ----------
@@ -25,14 +26,14 @@ def varied_run_times(workload: Workload, rng: np.random.Generator, jitter: float
     rng
         Source of randomness.
     jitter
-        Standard deviation of the logarithm of what run times are multiplied by.
+        Standard deviation of the logarithm of the factors.
     """
     run = np.rint(workload.run * np.exp(jitter * rng.standard_normal(len(workload))))
     return replace(workload, run=np.clip(run, 1.0, np.maximum(workload.estimate, 1.0)))
 
 
 class Interval(NamedTuple):
-    """A mean over variants, and from where to where its interval of 95 % goes."""
+    """A mean over variants, and the ends of its 95 % confidence interval."""
 
     mean: float
     low: float
@@ -40,7 +41,7 @@ class Interval(NamedTuple):
 
     @classmethod
     def of(cls, values: FloatArray) -> "Interval":
-        """Return that of two values or more, by Student's t distribution. Needs scipy."""
+        """Return the interval of two or more values, by Student's t distribution. Needs scipy."""
         from scipy.special import stdtrit
 
         mean, count = float(values.mean()), len(values)

@@ -1,4 +1,4 @@
-"""How the arrivals of jobs follow the hours of the day and the days of the week."""
+"""The weekly cycle of job arrivals: their rate by hour of the day and day of the week."""
 
 import numpy as np
 
@@ -10,15 +10,15 @@ DAY_HOURS, WEEK_DAYS = 24, 7
 
 
 def weekly_cycle(submit_s: FloatArray) -> FloatArray:
-    """Return the share of the arrivals in every hour of the week, shape ``(168,)``; the shares add up to 1.
+    """Return the share of arrivals in every hour of the week, shape ``(168,)``; the shares sum to 1.
 
-    The rate of an hour is that of its hour of the day times that of its weekday, each with one arrival added, so that
-    no rate is 0. Days without a job do not count.
+    The rate of an hour is the rate of its hour of the day times the rate of its weekday. One arrival is added to each
+    count, so that no rate is 0. Days without jobs are left out.
 
     Parameters
     ----------
     submit_s
-        Times of arrival in seconds >= 0, shape ``(n,)``; the first second begins the first day of a week.
+        Arrival times in seconds >= 0, shape ``(n,)``; time 0 is the beginning of the first day of a week.
     """
     hours = (submit_s // HOUR_S).astype(np.int64)
     days = np.unique(submit_s // DAY_S).astype(np.int64)
@@ -30,12 +30,12 @@ def weekly_cycle(submit_s: FloatArray) -> FloatArray:
 
 
 def arrivals(cycle: FloatArray, count: int, days: int, rng: np.random.Generator, first_day: int = 0) -> FloatArray:
-    """Draw times of arrival over some days by a weekly cycle: seconds within ``0 .. days``, rising, shape ``(count,)``.
+    """Draw arrival times with a weekly cycle: seconds within ``days`` days, in increasing order, shape ``(count,)``.
 
     Parameters
     ----------
     cycle
-        What `weekly_cycle` returned.
+        Shares of arrivals, from `weekly_cycle`.
     count
         Number of arrivals.
     days
@@ -43,7 +43,7 @@ def arrivals(cycle: FloatArray, count: int, days: int, rng: np.random.Generator,
     rng
         Source of randomness.
     first_day
-        Day of the week on which they begin, 0 .. 6.
+        Day of the week on which time 0 is, 0 .. 6.
     """
     hours = (first_day * DAY_HOURS + np.arange(days * DAY_HOURS)) % len(cycle)
     weights = cycle[hours] / cycle[hours].sum()

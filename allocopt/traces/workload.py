@@ -14,10 +14,10 @@ from allocopt.errors import InvalidProblemError, UsageError
 Counts = tuple[tuple[str, int], ...]
 """Numbers of jobs by reason."""
 
-SURPLUS = "beyond the number of jobs asked for"
+SURPLUS = "beyond the requested number of jobs"
 PRECEDING_LOST = "preceding job not in the trace"
 
-# Stand where there is no preceding job, and where the user or the application of a job is not known: what SWF writes.
+# Values for no preceding job, an unknown user and an unknown application, as in SWF.
 NO_JOB = UNKNOWN_USER = UNKNOWN_EXECUTABLE = -1
 
 _INTEGERS = ("ids", "processors", "users", "preceding", "executables")
@@ -47,32 +47,31 @@ def _none_known() -> NDArray[Any]:
 class Workload:
     """Jobs with their submit times, run times and sizes; kept sorted by submit time, then id.
 
-    Raises `InvalidProblemError`, which names the job, if any of what follows does not hold.
-
-    Arrays have shape ``(n,)``; an empty one says of every job that nothing is known.
+    Arrays have shape ``(n,)``; an empty array means that the value is unknown for every job. Raises
+    `InvalidProblemError`, which names the job, if a value is not as described below.
 
     Parameters
     ----------
     ids, names
-        Distinct numbers of the jobs, and their ids in the trace's own words, empty where that is the number.
+        Distinct numbers of the jobs, and their ids as in the trace, empty if the id is the number.
     submit, run, estimate
-        Submit times, not negative, run times, and the users' estimates of these, both positive; in seconds.
+        Submit times, not negative; run times and the users' estimates of them, positive. All in seconds.
     processors, machine_processors
-        Processors (or whole nodes, where the trace counts nodes) that each job occupies, at least 1, and those of the
-        machine that the trace comes from; None where the trace does not say.
+        Processors that each job occupies, at least 1, and those of the trace's own machine, None if unknown. They are
+        whole nodes if the trace counts nodes.
     dropped, repaired
-        Numbers of jobs that were left out, or whose missing values were filled in, by reason.
+        Numbers of jobs, by reason, that were left out or whose values were filled in or ignored.
     users, executables
-        Numbers of each job's user and application, -1 where unknown.
+        Numbers of each job's user and application, -1 if unknown.
     preceding, think_s
-        Number of the job that has to end before this one can be submitted, -1 for none, and the seconds from its end to
-        the submission, not negative; 0 for a job without one.
+        Number of the job that has to end before this one can be submitted, -1 for none; and the seconds from that end
+        to the submission, not negative, 0 if there is no such job.
     requests
-        What the jobs ask of a cluster's nodes, None where that is not known.
+        The jobs' requests for a cluster's nodes, None if unknown.
     recorded_start, recorded_nodes
-        When each job started by the trace, in seconds as ``submit``, NaN where unknown; and the hostlist of its nodes.
+        Start of each job in the trace, in seconds as ``submit``, NaN if unknown; and the hostlist of its nodes.
     user_names, accounts
-        Each job's user in the trace's own words, empty where that is the number, and its account, empty where unknown.
+        Each job's user as in the trace, empty if that is the number; and its account, empty if unknown.
     """
 
     name: str
@@ -103,7 +102,7 @@ class Workload:
         if len(shapes[0]) != 1 or len(set(shapes)) != 1:
             raise InvalidProblemError("workload", f"its arrays have shapes {shapes}, must all be (jobs,)")
         for name in _INTEGERS:
-            # Floats, even whole ones, are refused: beyond 2^53 two ids would be one.
+            # Refuse even whole floats: beyond 2^53 two different ids would be equal.
             array = np.asarray(getattr(self, name))
             if array.size and array.dtype.kind not in "iu":
                 raise InvalidProblemError("workload", f"its {name} have dtype {array.dtype}, must be integers")
@@ -128,7 +127,7 @@ class Workload:
             ("recorded start", recorded, ~np.isinf(recorded), "finite"),
         ]
         for what, values, right, must in rules:
-            # NaN compares as false with everything, so that it is told as what it is and not as out of range.
+            # NaN fails every comparison: report it as not finite, and not as out of range.
             finite = np.isfinite(values)
             for job in np.flatnonzero(~(right & finite))[:1].tolist():
                 must = must if finite[job] else "finite"
@@ -150,11 +149,11 @@ class Workload:
         return len(self.ids)
 
     def preceding_rows(self) -> IntArray:
-        """Return the row of each job's preceding job, -1 where it has none, shape ``(n,)``."""
+        """Return the row of each job's preceding job, -1 if it has none, shape ``(n,)``."""
         return Precedence(self.ids, self.preceding, self.think_s).rows()
 
     def remarks(self, size: int | None = None) -> list[str]:
-        """Return a line per reason for dropped and repaired jobs, and one if the machine is not of the trace's size."""
+        """Return a line per reason for dropped and repaired jobs, and one if ``size`` is not the trace's machine's."""
         kinds = (("dropped", self.dropped), ("repaired", self.repaired))
         lines = [f"{self.name}: jobs {kind}, {reason}: {jobs}" for kind, counts in kinds for reason, jobs in counts]
         if None in (size, self.machine_processors) or size == self.machine_processors:
@@ -162,21 +161,21 @@ class Workload:
         return [*lines, f"{self.name}: the trace's own machine has size {self.machine_processors}, this one {size}"]
 
     def dropped_in_words(self) -> str:
-        """Return a line with the numbers of jobs that are left and that were dropped by reason, empty without any."""
+        """Return a line with the number of dropped jobs, in total and by reason; empty if none was dropped."""
         if not self.dropped:
             return ""
         lost = sum(jobs for _, jobs in self.dropped)
         return f"{self.name}: {lost:,} of {len(self) + lost:,} jobs dropped ({reasons_in_words(self.dropped)})"
 
     def in_nodes(self, processors_per_node: int) -> "Workload":
-        """Return the workload in whole nodes: each job's processors divided and rounded up, and the machine's down."""
+        """Return the workload in whole nodes; jobs' numbers of nodes are rounded up, the machine's is rounded down."""
         if processors_per_node < 1:
             raise UsageError(f"there are {processors_per_node} processors per node, must be at least 1")
         machine = None if self.machine_processors is None else self.machine_processors // processors_per_node
         return replace(self, processors=-(-self.processors // processors_per_node), machine_processors=machine)
 
     def killed_at_limit(self) -> "Workload":
-        """Return the workload with run times that end with the estimate."""
+        """Return the workload with run times cut at the estimates."""
         return replace(self, run=np.minimum(self.run, self.estimate))
 
     def with_exact_estimates(self) -> "Workload":
@@ -200,9 +199,10 @@ class Workload:
         return self.keeping(np.arange(len(self)) < jobs, SURPLUS)
 
     def subset(self, rows: IntArray | slice, begin_s: float = 0.0, name: str | None = None) -> "Workload":
-        """Return some jobs, whose times count from ``begin_s``, without waiting for jobs left out.
+        """Return some jobs; their times count from ``begin_s``, and they do not wait for jobs that are left out.
 
-        ``begin_s``, in seconds, is at most their first submit time. Without a name the workload keeps this one's.
+        ``begin_s``, in seconds, is at most their first submit time. ``name`` is that of the new workload, by default
+        the name of this one.
         """
         kept, _ = self._rows(rows)
         shifted = {column: kept[column] - begin_s for column in ("submit", "recorded_start")}
@@ -213,7 +213,7 @@ class Workload:
         return self.subset(slice(first, first + jobs), float(self.submit[first]))
 
     def keeping(self, keep: BoolArray, reason: str) -> "Workload":
-        """Return some of the jobs, shape ``(n,)``; the others are counted as dropped for a reason."""
+        """Return the jobs where ``keep``, shape ``(n,)``, is true; the others are counted as dropped for ``reason``."""
         return self.without(["" if kept else reason for kept in keep.tolist()])
 
     def without(self, reasons: Sequence[str]) -> "Workload":
@@ -228,22 +228,22 @@ class Workload:
         return replace(self, **kept, dropped=dropped, repaired=_with_count(self.repaired, PRECEDING_LOST, lost))
 
     def _rows(self, rows: NDArray[np.generic] | slice) -> tuple[dict[str, Any], int]:
-        # The columns of some jobs, and how many of these have lost their preceding job.
+        # The columns of some jobs, and how many of these wait for a job that is not among them.
         kept = {name: getattr(self, name)[rows] for name in COLUMNS}
         found, lost = Precedence(kept["ids"], kept["preceding"], kept["think_s"]).without_lost()
         return {**kept, **found._asdict()}, lost
 
 
 class Precedence(NamedTuple):
-    """Numbers of jobs, of the job before each (-1 for none), and seconds from its end; arrays of shape ``(n,)``."""
+    """Jobs, the preceding job of each (-1 for none), and the think times in seconds; arrays of shape ``(n,)``."""
 
     ids: IntArray
     preceding: IntArray
     think_s: FloatArray
 
     def rows(self) -> IntArray:
-        """Return the row of each job's preceding job, -1 where it has none or that is not there, shape ``(n,)``."""
-        # A binary search for all at once: real traces have hundreds of thousands of jobs, of which few wait for others.
+        """Return the row of each job's preceding job, -1 if it has none or that is missing, shape ``(n,)``."""
+        # One binary search for all: real traces have hundreds of thousands of jobs, and only a few wait for others.
         ids, follows = self.ids, np.flatnonzero(self.preceding != NO_JOB)
         rows = np.full(len(self.preceding), -1)
         if len(follows) and len(ids):
@@ -254,21 +254,21 @@ class Precedence(NamedTuple):
         return rows
 
     def without_lost(self) -> tuple["Precedence", int]:
-        """Return the precedence without preceding jobs that are not there, and the number of these."""
+        """Return the precedence without preceding jobs that are missing, and how many these were."""
         lost = (self.preceding != NO_JOB) & (self.rows() < 0)
         kept = Precedence(self.ids, np.where(lost, NO_JOB, self.preceding), np.where(lost, 0.0, self.think_s))
         return kept, int(lost.sum())
 
     def of(self, rows: IntArray) -> "Precedence":
-        """Return that of some jobs."""
+        """Return the precedence of some jobs."""
         return Precedence(self.ids[rows], self.preceding[rows], self.think_s[rows])
 
     def rows_on_cycles(self) -> IntArray:
-        """Return the rows of jobs that have to end before they can start, in order."""
+        """Return the rows, in order, of jobs that would have to end before they can start."""
         jobs = len(self.ids)
-        # A last row, its own successor, ends every chain. Each round doubles the steps that are taken along the chains:
-        # after as many as there are jobs, whoever has not come to the end has come to a cycle, and whoever is on one is
-        # come to.
+        # An extra last row, its own successor, ends every chain. Each round doubles the steps taken along the chains.
+        # After at least as many steps as there are jobs, a chain that has not reached the extra row is on a cycle, and
+        # every row of a cycle has been reached.
         after = np.append(self.rows(), jobs)
         after[after < 0] = jobs
         for _ in range(jobs.bit_length() if (after < jobs).any() else 0):

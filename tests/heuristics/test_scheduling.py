@@ -295,11 +295,11 @@ def test_a_scheduler_begins_each_simulation_anew() -> None:
     [
         (lambda: get_policy("random-runnable", {"seed": -1}), "the seed is -1"),
         (lambda: TwoLevelOrders(reservations="held"), "kept, renewed, none"),
-        (lambda: TwoLevelOrders(order="window"), "no queue order"),
+        (lambda: TwoLevelOrders(order="window"), "not a queue order"),
         (lambda: TwoLevelOrders(fill="nothing"), "no policy"),
         (lambda: TwoLevelOrders(seed=-1), "seed"),
         (lambda: TwoLevelOrders(window=0), "window is 0"),
-        (lambda: TwoLevelScheduler("wfp3"), "no selector"),  # type: ignore[arg-type]
+        (lambda: TwoLevelScheduler("wfp3"), "not a selector"),  # type: ignore[arg-type]
         (
             lambda: simulate(TWO_LEVEL_JOBS, CLUSTER, TwoLevelScheduler(InOrder(PriorityRule("drf")))),
             "shares of users",

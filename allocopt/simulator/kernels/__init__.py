@@ -1,1 +1,1 @@
-"""The simulator's hot loops."""
+"""Compiled loops of the simulator."""

@@ -1,4 +1,4 @@
-"""List scheduling with and without backfilling."""
+"""List scheduling on a pool, with and without backfilling."""
 
 import numpy as np
 from numba import boolean, float64, int64, void
@@ -50,7 +50,7 @@ NONE = int(Backfill.NONE)
 
 @inlined
 def fits(state: State, job: int, row: int) -> bool:
-    """Whether a job asks for no more units than stand in a row, ``FREE`` or ``EXTRA``."""
+    """Whether the request of a job fits into the units of a row, ``FREE`` or ``EXTRA``."""
     for resource in range(state.units.shape[1]):
         if state.request[job, resource] > state.units[row, resource]:
             return False
@@ -60,7 +60,7 @@ def fits(state: State, job: int, row: int) -> bool:
 @begin_ahead.answer(State)
 @inlined
 def _begin_ahead(state: State, job: int) -> None:
-    """Let what is spare be what is free now."""
+    """Set the spare units to the units that are free now."""
     for resource in range(state.units.shape[1]):
         state.units[EXTRA, resource] = state.units[FREE, resource]
 
@@ -68,7 +68,7 @@ def _begin_ahead(state: State, job: int) -> None:
 @release_ahead.answer(State)
 @inlined
 def _release_ahead(state: State, running: int, job: int) -> None:
-    """Add what a running job holds to the spare units."""
+    """Add the units of a running job to the spare units."""
     for resource in range(state.units.shape[1]):
         state.units[EXTRA, resource] += state.request[running, resource]
 
@@ -76,33 +76,33 @@ def _release_ahead(state: State, running: int, job: int) -> None:
 @fits_ahead.answer(State)
 @inlined
 def _fits_ahead(state: State, job: int, time: float) -> bool:
-    """Whether a job asks for no more than is spare."""
+    """Whether the request of a job fits into the spare units."""
     return fits(state, job, EXTRA)
 
 
 @next_machine_change.answer(State)
 @inlined
 def _next_machine_change(state: State) -> float:
-    """Return infinity: a pool has no downtimes."""
+    """Return infinity, as a pool has no downtimes."""
     return np.inf
 
 
 @change_machine.answer(State)
 @inlined
 def _change_machine(state: State) -> None:
-    """Do nothing."""
+    """Do nothing, as a pool has no downtimes."""
 
 
 @next_downtime_end.answer(State)
 @inlined
 def _next_downtime_end(state: State, time: float) -> float:
-    """Return infinity: only ends of jobs free units."""
+    """Return infinity, as a pool has no downtimes."""
     return np.inf
 
 
 @inlined
 def find_shadow(state: State, head: int) -> None:
-    """Find when the head can start by the estimates, and what is spare at that time, once all that end then have."""
+    """Find when the head can start by the estimates, and the spare units then, after all jobs that end at that time."""
     state.clock[0].shadow = shadow_time(state, head)
     for resource in range(state.units.shape[1]):
         state.units[EXTRA, resource] -= state.request[head, resource]
@@ -115,13 +115,13 @@ def _outlasts_shadow(state: State, job: int) -> bool:
 
 @inlined
 def keeps_shadow(state: State, job: int) -> bool:
-    """Whether a job fits now and does not delay the head: it ends before the shadow time, or needs what is spare."""
+    """Whether a job fits now and does not delay the head: it ends by the shadow time, or fits into spare units."""
     return fits(state, job, FREE) and (not _outlasts_shadow(state, job) or fits(state, job, EXTRA))
 
 
 @inlined
 def take_spare(state: State, job: int) -> None:
-    """Take what a job will hold at the shadow time from what is spare then."""
+    """Subtract the units that a job will hold at the shadow time from the spare units."""
     if _outlasts_shadow(state, job):
         for resource in range(state.units.shape[1]):
             state.units[EXTRA, resource] -= state.request[job, resource]
@@ -148,7 +148,7 @@ def _next_indexed(state: State, column: int) -> int:
 
 @inlined
 def _next_column(state: State, column: int) -> int:
-    """Return the first column of the queue from one on whose job may be backfilled, or its end."""
+    """Return the first column of the queue, from ``column`` on, whose job may be backfilled, or the queue's end."""
     if state.clock[0].indexed:
         return _next_indexed(state, column)
     jobs, end = state.lists[QUEUE], end_of_queue(state)
@@ -172,7 +172,7 @@ def _next_candidate(state: State) -> int:
 @next_job.answer(State)
 @inlined
 def _next_job(state: State) -> int:
-    """Return the head of the queue, and after one has found no room those behind it that may be backfilled."""
+    """Return the head of the queue; if a head did not fit, the next job behind it that may be backfilled."""
     clock, rules = state.clock[0], state.rules[0]
     if not clock.is_blocked:
         return queued(state, 0) if clock.n_queued > 0 else NOBODY
@@ -189,21 +189,21 @@ def _next_job(state: State) -> int:
 @must_pause.answer(State)
 @inlined
 def _must_pause(state: State) -> bool:
-    """Whether a start has changed the order of the queue: sorting many jobs takes long."""
+    """Whether a start has changed the order of the queue; sorting many jobs takes long."""
     return bool(state.clock[0].unfinished)
 
 
 @look_for_room.answer(State)
 @inlined
 def _look_for_room(state: State, job: int) -> int:
-    """Return whether the head fits; `_next_job` has found that a job behind it does."""
+    """Return whether the head fits; jobs behind it have been checked by `_next_job`."""
     return ROOM if state.clock[0].is_blocked or fits(state, job, FREE) else NO_ROOM
 
 
 @start_in_room.answer(State)
 @inlined
 def _start_in_room(state: State, job: int) -> None:
-    """Start the head, or a job behind it, which takes what is spare if it outlasts the shadow time."""
+    """Start the head, or a job behind it, which takes spare units if it runs beyond the shadow time."""
     clock, rules = state.clock[0], state.rules[0]
     order, at = rules.order, 0
     if clock.is_blocked:
@@ -220,14 +220,14 @@ def _start_in_room(state: State, job: int) -> None:
 @is_blocked.answer(State)
 @inlined
 def _is_blocked(state: State, job: int) -> bool:
-    """Whether the head of the queue has found no room."""
+    """Whether the head of the queue did not fit."""
     return bool(state.clock[0].is_blocked)
 
 
 @reserve_room.answer(State)
 @inlined
 def _reserve_room(state: State, job: int) -> None:
-    """Find the shadow time of the head, unless it waits alone: who comes next will need one."""
+    """Find the shadow time of the head, if other jobs wait that could delay it."""
     if state.clock[0].n_queued > 1:
         find_shadow(state, job)
 
@@ -235,13 +235,13 @@ def _reserve_room(state: State, job: int) -> None:
 @leave_waiting.answer(State)
 @inlined
 def _leave_waiting(state: State, job: int) -> None:
-    """Go on with the jobs behind the head."""
+    """Continue with the jobs behind the head."""
     _look_behind_head(state)
 
 
 @inlined
 def _look_behind_head(state: State) -> None:
-    """Go on with backfilling, behind the jobs that have been examined."""
+    """Begin backfilling behind the jobs that have already been examined."""
     clock, rules = state.clock[0], state.rules[0]
     clock.is_blocked = 1
     clock.looked_at = 0 if rules.own_backfill_order else max(1, clock.examined)
@@ -251,7 +251,7 @@ def _look_behind_head(state: State) -> None:
 
 @inlined
 def backfill_queue(state: State) -> None:
-    """Start those behind the head of the queue that may be backfilled; of a state that has a shadow time."""
+    """Start jobs behind the head of the queue that may be backfilled; the state must have a shadow time."""
     _look_behind_head(state)
     start_in_order(state)
 
@@ -259,13 +259,13 @@ def backfill_queue(state: State) -> None:
 @distrust_plans.answer(State)
 @inlined
 def _distrust_plans(state: State) -> None:
-    """Let the next pass look at all jobs: the shadow time has moved."""
+    """Make the next pass examine all jobs, because the shadow time has moved."""
     state.clock[0].examined = 0
 
 
 @inlined
 def is_overdue(state: State) -> bool:
-    """Whether a job runs although its estimate has passed."""
+    """Whether a job runs beyond its estimate."""
     if not state.rules[0].track_running or state.clock[0].n_running == 0:
         return False
     return bool(state.jobs[state.lists[RUNNING, 0]].expected_end <= state.clock[0].now)
@@ -273,10 +273,10 @@ def is_overdue(state: State) -> bool:
 
 @kernel(void(STATE), forceinline=True)
 def list_pass(state: State) -> None:
-    """Start jobs from the head of the queue while they fit, then backfill others, if the rules say so.
+    """Start jobs from the head of the queue while they fit, then backfill others if the rules require it.
 
-    Of the first ``examined`` jobs none can start before a job ends: what is free and what is spare only shrinks until
-    then. So they are not looked at again, unless a job runs beyond its estimate, which moves the shadow time.
+    The first ``examined`` jobs cannot start before a job ends, because free and spare units only decrease until then.
+    So they are not examined again, except if a job runs beyond its estimate, which moves the shadow time.
     """
     clock, rules = state.clock[0], state.rules[0]
     if not clock.unfinished:
@@ -307,7 +307,7 @@ def _exchange_spare(state: State, spare: IntArray) -> None:
 
 @kernel(float64(STATE, int64, int64[::1]))
 def shadow_of(state: State, job: int, spare: IntArray) -> float:
-    """Return what `find_shadow` finds for a job, and write what is spare then; the scheduler's own are as before."""
+    """Return the shadow time of a job, and write the spare units then; does not change those of the scheduler."""
     clock = state.clock[0]
     kept = clock.shadow
     _exchange_spare(state, spare)
@@ -319,9 +319,9 @@ def shadow_of(state: State, job: int, spare: IntArray) -> float:
 
 @kernel(int64(STATE, int64, float64, int64[::1]))
 def next_backfillable(state: State, after: int, shadow: float, spare: IntArray) -> int:
-    """Return the first waiting job behind one that EASY would backfill, ``NOBODY`` if there is none.
+    """Return the first waiting job behind job ``after`` that EASY would backfill, ``NOBODY`` if there is none.
 
-    Behind ``NOBODY`` are all of them. The queue is in the order of ranks.
+    All jobs are behind ``NOBODY``. The queue must be in the order of ranks.
     """
     clock = state.clock[0]
     if after == NOBODY:
@@ -354,14 +354,14 @@ def _is_in_vain(state: State) -> bool:
 
 @kernel(int64(STATE, int64))
 def run(state: State, work: int) -> int:
-    """Simulate until nothing is left to happen, or some work is done; return how much was done."""
+    """Simulate until no event is left, or about ``work`` is done; return how much was done."""
     clock = state.clock[0]
     clock.work = 0
     while clock.work < work:
         if not clock.unfinished and advance(state, np.inf) != HAPPENED:
             return int(clock.work)
         clock.work += 1 + clock.n_queued
-        # Nobody looks at the order of the queue between two passes.
+        # Skip the sorting: nothing reads the order of the queue between two passes.
         if not _is_in_vain(state):
             list_pass(state)
     return work

@@ -1,6 +1,6 @@
 """Conservative backfilling: every waiting job has a reservation (Mu'alem and Feitelson, 2001, 10.1109/71.932708).
 
-The profile tells how much of each resource nobody was promised, as steps in time.
+The profile is a step function of time: the amounts of each resource that are not reserved.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from allocopt.simulator.state import CAPACITY, ENDED, FREE, QUEUE, RUNNING, STAT
 ARRIVAL = int(OrderKind.ARRIVAL)
 
 AT_A_TIME = 64
-"""Most reservations that are made in a row: it has to be seen now and then whether the user wants to interrupt."""
+"""Most reservations that are made in a row, so that Ctrl-C is handled in between."""
 
 
 @inlined
@@ -41,7 +41,7 @@ def _forget_past(state: State) -> None:
 
 @helper()
 def _step_at(state: State, time: float) -> int:
-    """Begin a step at a time that is not before the profile, and return its number."""
+    """Return the number of the step that begins at ``time``, which is not before the profile; insert it if needed."""
     clock = state.clock[0]
     at, end = 0, clock.n_profile
     while at < end:
@@ -75,7 +75,7 @@ def _merge_step(state: State, at: int) -> None:
 
 @helper()
 def _change_profile(state: State, job: int, begin: float, end: float, sign: int) -> None:
-    """Promise what a job asks for from ``begin`` to ``end`` (sign -1), or take the promise back (sign 1)."""
+    """Reserve the request of a job from ``begin`` to ``end`` (sign -1), or cancel the reservation (sign 1)."""
     begin = max(begin, state.steps[0])
     if not begin < end:
         return
@@ -98,7 +98,7 @@ def _holds(state: State, job: int, step: int) -> bool:
 
 @helper()
 def _lasts(state: State, job: int) -> bool:
-    # Now, and for as long as it is estimated to run.
+    # Whether a job fits into the profile from now on for the length of its estimate.
     end = state.steps[0] + state.jobs[job].estimate
     for step in range(state.clock[0].n_profile):
         if state.steps[step] >= end:
@@ -122,7 +122,7 @@ def _earliest_start(state: State, job: int) -> float:
 
 @helper()
 def _forget_plan(state: State) -> None:
-    """Promise nothing but the running jobs what they hold; an estimated end that has passed is now."""
+    """Drop all reservations and keep only the running jobs in the profile; an estimated end that has passed is now."""
     clock = state.clock[0]
     clock.n_profile = 1
     state.steps[0] = clock.now
@@ -138,10 +138,10 @@ def _forget_plan(state: State) -> None:
 
 @inlined
 def _plan(state: State) -> bool:
-    """Promise a time to the jobs that have none yet, in the order of the queue; return whether that came to its end.
+    """Make reservations for the jobs without one, in the order of the queue; return whether that is finished.
 
-    Unless the rules want all of them to be planned ahead, those behind the last one that can start now go without: a
-    job that does not fit now beside those planned so far does not fit beside more of them.
+    Without ``plan_ahead``, jobs behind the last one that can start now get none: a job that does not fit now beside the
+    reservations so far does not fit beside more of them.
     """
     clock = state.clock[0]
     planned = 0
@@ -164,7 +164,7 @@ def _plan(state: State) -> bool:
 
 @helper()
 def _start_due(state: State) -> bool:
-    """Start the jobs whose reservation has come; return whether all of them could."""
+    """Start the jobs whose reservations are due; return whether all of them could start."""
     clock = state.clock[0]
     all_started = True
     at = 0
@@ -183,7 +183,7 @@ def _start_due(state: State) -> bool:
 
 @helper()
 def _is_void(state: State) -> bool:
-    """Take back what was promised to jobs that ended before their estimates; return whether to plan anew."""
+    """Cancel the rest of the estimates of jobs that ended early; return whether to plan again."""
     clock, is_void = state.clock[0], False
     for at in range(clock.n_ended):
         job = state.lists[ENDED, at]
@@ -192,7 +192,7 @@ def _is_void(state: State) -> bool:
             is_void = state.rules[0].compression != 0
     at = 0
     while not is_void and at < clock.n_queued:
-        # This job could not start when it was promised, for another one ran beyond its estimate.
+        # This job could not start at its reservation, because another one ran beyond its estimate.
         is_void = state.jobs[queued(state, at)].reserved < clock.now
         at += 1
     return is_void
@@ -200,14 +200,14 @@ def _is_void(state: State) -> bool:
 
 @kernel(void(STATE))
 def conservative_pass(state: State) -> None:
-    """Plan the jobs that have no reservation yet, and start those whose time has come; or do a part of that."""
+    """Plan the jobs without reservations, and start those whose reservations are due; or do a part of that."""
     clock, rules = state.clock[0], state.rules[0]
     if clock.unfinished == 0:
         _forget_past(state)
         if rules.order >= AGEING:
             sort_list(state, QUEUE, rules.order, 0)
         if rules.order != ARRIVAL:
-            # Jobs may have come to stand between those that have their reservations.
+            # New jobs may be between jobs that have reservations.
             clock.n_planned = 0
         if _is_void(state):
             _forget_plan(state)
@@ -215,7 +215,7 @@ def conservative_pass(state: State) -> None:
     if not _plan(state):
         return
     if not _start_due(state) and clock.unfinished == 1:
-        # A job runs beyond its estimate and holds what was promised to another one.
+        # A job runs beyond its estimate and holds units that are reserved for another one.
         _forget_plan(state)
         clock.unfinished = 2
         return
@@ -229,7 +229,7 @@ def conservative_pass(state: State) -> None:
 
 @kernel(int64(STATE, int64))
 def run_conservative(state: State, work: int) -> int:
-    """Simulate until nothing is left to happen, or some work is done; return how much was done."""
+    """Simulate until no event is left, or about ``work`` is done; return how much was done."""
     clock = state.clock[0]
     clock.work = 0
     while clock.work < work:

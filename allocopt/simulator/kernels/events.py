@@ -39,12 +39,12 @@ def next_machine_change(state: Events) -> float:
 
 @question
 def change_machine(state: Events) -> None:
-    """Let the nodes fail and come back that do so now."""
+    """Process the nodes that fail or come back now."""
 
 
 @question
 def distrust_plans(state: Events) -> None:
-    """Look again at what was planned with the expected ends of running jobs, some of which have changed."""
+    """Discard plans that depend on expected ends of running jobs, because some of these have changed."""
 
 
 MOST_INSERTED = 8  # jobs inserted in order, one by one, when several join at once; later ones wait for `settle_queue`
@@ -67,7 +67,7 @@ def remove(jobs: IntArray, at: int, end: int) -> None:
 
 @inlined
 def _precedes(event: Event, time: float, rank: int) -> bool:
-    """Whether an event comes before one at a time and of a rank."""
+    """Whether an event comes before another one with the given time and rank."""
     return event.time < time or (event.time == time and event.rank < rank)
 
 
@@ -80,7 +80,7 @@ def _put_event(state: Events, at: int, time: float, rank: int, job: int) -> None
 
 @inlined
 def _put_above(state: Events, at: int, time: float, rank: int, job: int) -> None:
-    """Put an event at a place of the heap, or above it: events that it precedes move down."""
+    """Put an event at a position of the heap, or above it: events that it precedes move down."""
     while at > 0:
         above = state.events[(at - 1) // 2]
         if _precedes(above, time, rank):
@@ -92,7 +92,7 @@ def _put_above(state: Events, at: int, time: float, rank: int, job: int) -> None
 
 @inlined
 def _put_below(state: Events, at: int, time: float, rank: int, job: int) -> None:
-    """Put an event at a place of the heap, or below it: events that precede it move up."""
+    """Put an event at a position of the heap, or below it: events that precede it move up."""
     size = state.clock[0].n_events
     while 2 * at + 1 < size:
         child = 2 * at + 1
@@ -116,7 +116,7 @@ def _push_event(state: Events, time: float, rank: int, job: int) -> None:
 
 @helper()
 def _replace_event(state: Events, at: int, time: float, rank: int, job: int) -> None:
-    """Put an event where another one was in the heap, which may belong above it or below it."""
+    """Replace the event at a position of the heap; the new one may move up or down."""
     above = state.events[max(0, at - 1) // 2]
     if at > 0 and not _precedes(above, time, rank):
         _put_above(state, at, time, rank, job)
@@ -126,7 +126,7 @@ def _replace_event(state: Events, at: int, time: float, rank: int, job: int) -> 
 
 @inlined
 def _remove_event(state: Events, at: int) -> None:
-    """Remove the event at a place of the heap: the last one takes its place."""
+    """Remove the event at a position of the heap and fill the gap with the last one."""
     clock = state.clock[0]
     clock.n_events -= 1
     last = state.events[clock.n_events]
@@ -348,14 +348,14 @@ def _process_due(state: Events) -> None:
 
 @helper()
 def _correct_expected_ends(state: Events) -> None:
-    """Expect jobs to run for their estimates that have run for as long as was predicted."""
+    """Extend the expected ends of jobs beyond their predicted run times to their estimates."""
     clock, running, at, has_changed = state.clock[0], state.lists[RUNNING], 0, False
     while at < clock.n_running and state.jobs[running[at]].expected_end <= clock.now:
         job = running[at]
         record = state.jobs[job]
         later = record.start + record.estimate
         if later <= clock.now:
-            # It runs beyond its estimate.
+            # It has reached its estimate, too.
             at += 1
             continue
         remove(running, at, clock.n_running)

@@ -10,7 +10,7 @@ from allocopt.simulator.state import NOBODY, Events
 EASY = int(Backfill.EASY)
 
 NO_ROOM, ROOM, CHOOSE_NODES = range(3)
-"""Results of `look_for_room`: there is no room, there is room, or Python has to choose the nodes."""
+"""Results of `look_for_room`: there is no room, there is room, or the caller has to choose the nodes."""
 
 OVER, PAUSED = 0, 1
 """Results of a pass: it is over, or it is paused and has to be continued. `CHOOSE_NODES` is a third result."""
@@ -18,7 +18,7 @@ OVER, PAUSED = 0, 1
 
 @question
 def next_job(state: Events) -> int:
-    """Return the next waiting job that this pass looks at; ``NOBODY`` at the end of the pass."""
+    """Return the next waiting job that this pass examines; ``NOBODY`` at the end of the pass."""
     raise NotImplementedError
 
 
@@ -41,25 +41,25 @@ def start_in_room(state: Events, job: int) -> None:
 
 @question
 def is_blocked(state: Events, job: int) -> bool:
-    """Whether an earlier job of the same partition has found no room in this pass."""
+    """Whether an earlier job of the same partition did not fit in this pass."""
     raise NotImplementedError
 
 
 @question
 def reserve_room(state: Events, job: int) -> None:
-    """Make a reservation for a job at the first time at which it has room by the estimates."""
+    """Make a reservation for a job at the earliest time at which it fits by the estimates."""
 
 
 @question
 def leave_waiting(state: Events, job: int) -> None:
-    """Leave waiting a job that has found no room, and block its partition."""
+    """Leave a job waiting that did not fit, and block its partition."""
 
 
 @inlined
 def start_in_order(state: Events) -> int:
-    """Start waiting jobs that have room, one after the other; return `OVER`, `PAUSED` or `CHOOSE_NODES`.
+    """Start waiting jobs that fit, one after the other; return `OVER`, `PAUSED` or `CHOOSE_NODES`.
 
-    Under EASY backfilling, the first job of a partition that finds no room gets a reservation.
+    Under EASY backfilling, the first job of a partition that does not fit gets a reservation.
     """
     while True:
         job = next_job(state)

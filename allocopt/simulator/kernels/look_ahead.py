@@ -17,12 +17,12 @@ def begin_ahead(state: Events, job: int) -> None:
 
 @question
 def release_ahead(state: Events, running: int, job: int) -> None:
-    """Add what a running job holds to the free resources ahead, if the waiting job ``job`` could use it."""
+    """Add the resources of a running job to the free resources ahead, if the waiting job ``job`` could use them."""
 
 
 @question
 def fits_ahead(state: Events, job: int, time: float) -> bool:
-    """Whether a job fits into the free resources ahead if it starts at a time."""
+    """Whether a job fits into the free resources ahead if it starts at ``time``."""
     raise NotImplementedError
 
 

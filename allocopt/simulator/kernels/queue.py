@@ -1,13 +1,13 @@
-"""The queue of a pool: the waiting jobs in the order of a policy, and what running ones hold.
+"""The queue of a pool: the waiting jobs in the order of a policy, and the units that running jobs hold.
 
-Waiting jobs are lists that are kept in order. A long one has an index, which tells which part of it may hold a job that
-may be backfilled. It is cut into blocks of so many columns. A column of `State.least` has lower bounds for the jobs of
-a block: the least units that one asks for of the first resource, and for ``k = 0, 1, ...`` the least estimate of those
-that ask for less than ``2**k`` units. A job that leaves does not raise the bounds of its block; who looks through it in
-vain does.
+Lists of waiting jobs are kept sorted. A long queue has an index, which shows which parts of it may contain a job that
+may be backfilled. The queue is divided into blocks of `BLOCK` columns. A column of `State.least` has lower bounds for
+the jobs of a block: the least request of the first resource, and for ``k = 0, 1, ...`` the least estimate of jobs that
+request less than ``2**k`` units. When a job leaves, the bounds of its block stay; a search of the block that finds no
+job raises them.
 
-Nothing moves up when a job leaves an indexed queue: its complement stays and keeps the order, until there are more of
-those than jobs.
+When a job leaves an indexed queue, no other job moves. The complement of its number stays in its column and keeps the
+order, until there are more such columns than jobs.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ from allocopt.simulator.state import (
 EASY = int(Backfill.EASY)
 
 LONG, SHORT = 1024, 256
-"""Waiting jobs from which on there is an index, and below which there is none: a short queue is read faster."""
+"""Numbers of waiting jobs above which an index begins, and below which it ends; a short queue is read faster."""
 
 
 @inlined
@@ -55,7 +55,7 @@ def _size_class(units: int) -> int:
 
 @helper()
 def tighten(state: State, block: int) -> None:
-    """Set the bounds of a block to what its jobs ask for."""
+    """Set the bounds of a block to the requests and estimates of its jobs."""
     least, clock = state.least, state.clock[0]
     least[:, block] = np.inf
     for column in range(max(clock.first, block * BLOCK), min(end_of_queue(state), (block + 1) * BLOCK)):
@@ -73,7 +73,7 @@ def _include(state: State, block: int, job: int) -> None:
     least, estimate = state.least, state.jobs[job].estimate
     least[0, block] = min(least[0, block], state.request[job, 0])
     k = 1 + _size_class(state.request[job, 0])
-    # No class has a higher bound than one of smaller jobs.
+    # The bounds of larger classes are at most those of smaller ones.
     while k <= SIZE_CLASSES and estimate < least[k, block]:
         least[k, block] = estimate
         k += 1
@@ -81,7 +81,7 @@ def _include(state: State, block: int, job: int) -> None:
 
 @inlined
 def is_untidy(state: State) -> bool:
-    """Whether an index is to begin, to be renewed or to end."""
+    """Whether the index must begin, be renewed, or end."""
     clock = state.clock[0]
     if clock.indexed:
         return bool(clock.n_gone > clock.n_queued or clock.n_queued < SHORT)
@@ -90,7 +90,7 @@ def is_untidy(state: State) -> bool:
 
 @kernel(void(STATE))
 def tidy_queue(state: State) -> None:
-    """Move the queue to the first column, and begin, renew or end its index; afterwards no column is left."""
+    """Move the queue to the first column without gaps, and begin, renew or end its index."""
     clock, jobs, end = state.clock[0], state.lists[QUEUE], end_of_queue(state)
     at = 0
     for column in range(clock.first, end):
@@ -106,7 +106,7 @@ def tidy_queue(state: State) -> None:
 
 @inlined
 def next_block(state: State, block: int, end: int) -> int:
-    """Return the first block from one on that may hold a job that fits and does not delay the head, or ``end``."""
+    """Return the first block, from ``block`` on, that may have a job that may be backfilled, or ``end``."""
     least, free = state.least, state.units[FREE, 0]
     if state.rules[0].backfill != EASY:
         while block < end and least[0, block] > free:
@@ -124,7 +124,7 @@ ARRIVAL, FIXED, AGEING = int(OrderKind.ARRIVAL), int(OrderKind.FIXED), int(Order
 
 @inlined
 def queued(state: State, at: int) -> int:
-    """Job at a place of the queue, counted from its head."""
+    """Return the job at a position of the queue, counted from its head."""
     return int(state.lists[QUEUE, state.clock[0].first + at])
 
 
@@ -135,14 +135,14 @@ def _share_at(state: State, job: int) -> int:
 
 @inlined
 def _rank(state: State, row: int, job: int) -> int:
-    """Return the place of a job among all jobs, in the order of a list; of one that is gone, too."""
+    """Return the position of a job among all jobs in the order of a list; also from the complement of its number."""
     job = max(job, ~job)
     return state.jobs[job].order_rank if row == QUEUE else state.jobs[job].backfill_rank
 
 
 @inlined
 def _comes_before(state: State, row: int, kind: int, a: int, b: int) -> bool:
-    """Whether job a stands before job b now."""
+    """Whether job a is before job b now."""
     if kind <= FIXED:
         return _rank(state, row, a) < _rank(state, row, b)
     x, y = state.jobs[a], state.jobs[b]
@@ -159,7 +159,7 @@ def _comes_before(state: State, row: int, kind: int, a: int, b: int) -> bool:
 @earliest_release.answer(State)
 @inlined
 def _earliest_release(state: State) -> float:
-    """Return when the first of the waiting jobs joined the queue; no job has left the middle of it."""
+    """Return when the earliest waiting job joined the queue, which must have no gaps."""
     first, earliest = state.clock[0].first, np.inf
     for at in range(first, first + state.clock[0].n_queued):
         earliest = min(earliest, state.jobs[state.lists[QUEUE, at]].release)
@@ -182,7 +182,7 @@ def _share_list(state: State, row: int, first: int, end: int) -> None:
     """Compute the dominant share of the user of each job of a list."""
     for at in range(first, end):
         job, share = state.lists[row, at], 0.0
-        # The largest share of a resource (Ghodsi et al., NSDI 2011).
+        # The largest share over all resources (Ghodsi et al., NSDI 2011).
         for resource in range(state.units.shape[1]):
             if state.units[CAPACITY, resource] > 0:
                 share = max(share, state.held[state.jobs[job].user, resource] / state.units[CAPACITY, resource])
@@ -191,7 +191,7 @@ def _share_list(state: State, row: int, first: int, end: int) -> None:
 
 @helper()
 def _sort_at_gaps(state: State, row: int, kind: int, first: int, end: int, gap: int, moves: int) -> bool:
-    """Sort what stands at each gap from the other by insertion; return whether so many moves were enough."""
+    """Sort jobs at distances of ``gap`` by insertion; return whether ``moves`` moves were enough."""
     jobs = state.lists[row]
     for i in range(first + gap, end):
         job = jobs[i]
@@ -208,10 +208,10 @@ def _sort_at_gaps(state: State, row: int, kind: int, first: int, end: int, gap: 
 
 @helper()
 def sort_list(state: State, row: int, kind: int, begin: int) -> None:
-    """Put the waiting jobs from place ``begin`` on in order.
+    """Sort the waiting jobs from position ``begin`` on.
 
-    They are nearly in order already, and insertion is best; where that takes many moves it is left for Shell's sort,
-    with gaps as of Gonnet and Baeza-Yates (1991).
+    They are usually almost sorted, so that insertion sort is best. If that takes too many moves, Shell sort follows,
+    with the gaps of Gonnet and Baeza-Yates (1991).
     """
     clock = state.clock[0]
     first = begin + (clock.first if row == QUEUE else 0)
@@ -228,7 +228,7 @@ def sort_list(state: State, row: int, kind: int, begin: int) -> None:
 
 @helper()
 def place_by_rank(state: State, row: int, first: int, end: int, job: int) -> int:
-    """First column in ``first .. end - 1`` of a list, sorted by rank, whose job does not come before a job."""
+    """Return the first column in ``first .. end - 1`` of a list sorted by rank whose job is not before ``job``."""
     rank = _rank(state, row, job)
     while first < end:
         middle = (first + end) // 2
@@ -242,14 +242,14 @@ def place_by_rank(state: State, row: int, first: int, end: int, job: int) -> int
 @enqueue.answer(State)
 @inlined
 def _enqueue(state: State, job: int) -> None:
-    """Let a job join the queue; if it comes before others, what was known of them is void.
+    """Insert a job into the queue; jobs behind it count as not examined.
 
     If many jobs join at once, the first `MOST_INSERTED` are inserted in order; `_settle_queue` sorts the others.
     """
     clock, rules, is_late = state.clock[0], state.rules[0], state.clock[0].n_joined >= MOST_INSERTED
     jobs = state.lists[QUEUE]
     if end_of_queue(state) == jobs.size:
-        # Only a job that was stopped joins a queue that has come to the last column.
+        # Only a requeued job can join when the queue reaches the last column.
         tidy_queue(state)
         clock.examined = 0
     at = end = end_of_queue(state)
@@ -258,7 +258,7 @@ def _enqueue(state: State, job: int) -> None:
     elif rules.order == FIXED and not is_late:
         at = place_by_rank(state, QUEUE, clock.first, end, job)
     if clock.indexed:
-        # Those after it make room up to the next column that is left, or the end.
+        # Move the jobs behind it up to the next gap, or the end.
         room = at
         while room < end and jobs[room] >= 0:
             room += 1
@@ -284,12 +284,12 @@ def _enqueue(state: State, job: int) -> None:
 
 @helper()
 def _sort_joined(state: State, row: int, first: int) -> None:
-    """Put a list in the order of ranks, to the end of which jobs have joined."""
+    """Sort a list by ranks after jobs have been added at its end."""
     clock, jobs, n_jobs = state.clock[0], state.lists[row], state.jobs.size
     if clock.n_joined * clock.n_queued < n_jobs:
         sort_list(state, row, FIXED, 0)
         return
-    # Ranks are the numbers of all jobs in another order; and nobody has started since the clock moved.
+    # Sort by counting, as ranks are unique. The list of started jobs serves as scratch: none has started at this time.
     by_rank = state.lists[STARTED]
     by_rank[:] = NOBODY
     for at in range(first, first + clock.n_queued):
@@ -304,7 +304,7 @@ def _sort_joined(state: State, row: int, first: int) -> None:
 @settle_queue.answer(State)
 @helper()
 def _settle_queue(state: State) -> None:
-    """Put the waiting jobs in order after many have joined at once, most of them at its end; the index begins anew."""
+    """Sort the waiting jobs after many have joined at once, most of them at the end; drop the index."""
     clock, rules = state.clock[0], state.rules[0]
     if rules.own_backfill_order and rules.backfill_order == FIXED:
         _sort_joined(state, CANDIDATES, 0)
@@ -317,7 +317,7 @@ def _settle_queue(state: State) -> None:
 
 @kernel(int64(STATE, int64))
 def place_in_queue(state: State, job: int) -> int:
-    """Place of a job in the queue, counted from its head, or -1."""
+    """Return the position of a job in the queue, counted from its head, or -1."""
     clock = state.clock[0]
     if state.rules[0].order <= FIXED:
         end = end_of_queue(state)
@@ -331,7 +331,7 @@ def place_in_queue(state: State, job: int) -> int:
 
 @inlined
 def dequeue(state: State, at: int) -> None:
-    """Take the job at a place of the queue, counted from its head, out."""
+    """Remove the job at a position of the queue, counted from its head."""
     clock, jobs = state.clock[0], state.lists[QUEUE]
     column = clock.first + at
     if state.rules[0].own_backfill_order:
@@ -342,14 +342,14 @@ def dequeue(state: State, at: int) -> None:
             place += 1
         remove(state.lists[CANDIDATES], place, clock.n_queued)
     if clock.indexed:
-        # Nothing moves: the complement keeps the place, and its rank with it.
+        # No job moves: the complement of the number keeps position and rank.
         jobs[column] = ~jobs[column]
         clock.n_gone += 1
         while clock.n_gone > 0 and jobs[clock.first] < 0:
             clock.first += 1
             clock.n_gone -= 1
     elif 2 * at > clock.n_queued:
-        # The shorter side moves.
+        # Move the shorter side.
         remove(jobs, column, clock.first + clock.n_queued)
     else:
         insert(jobs, clock.first, column, jobs[column])
@@ -360,9 +360,9 @@ def dequeue(state: State, at: int) -> None:
 @hold.answer(State)
 @inlined
 def _hold_units(state: State, job: int, sign: int) -> None:
-    """Take what a job asks for from the free units, or give it back."""
+    """Subtract the units of a job from the free units (sign 1), or add them again (sign -1)."""
     if sign < 0:
-        # Who had no room may have some now.
+        # Jobs that did not fit may fit now.
         state.clock[0].examined = 0
     user = state.jobs[job].user
     for resource in range(state.units.shape[1]):

@@ -1,4 +1,4 @@
-"""Scores of waiting jobs: what is counted at events, and the score of a job; see `allocopt.simulator.scoring`."""
+"""Scores of waiting jobs: values updated at events, and the score of a job; see `allocopt.simulator.scoring`."""
 
 import numpy as np
 from numba import float64, void
@@ -46,9 +46,9 @@ SCORES = record_type(Scores)
 """Numba type of `Scores`."""
 
 HOUR_S, MINUTE_S, TEN_MINUTES_S = 3600.0, 60.0, 600.0
-WEIGHT_OF_WAIT, WEIGHT_OF_USE = 0.01, 0.5  # of the newest job in the running means
-STARVING = np.log(10.0)  # how far above the mean, as a logarithm, a wait is that counts as starving
-N_OWN = 13  # features of a job itself, the first ones; the others are the same for all jobs of a pass
+WEIGHT_OF_WAIT, WEIGHT_OF_USE = 0.01, 0.5  # weight of the newest job in running means
+STARVING = np.log(10.0)  # logarithm of the ratio to the mean above which a wait counts as starving
+N_OWN = 13  # number of features of a job, which are the first ones; the others are equal for all jobs of a pass
 
 
 @question
@@ -58,10 +58,10 @@ def earliest_release(state: Events) -> float:
 
 
 def run_time_after(past: FloatArray, limit: float) -> float:
-    """Return the predicted run time of a job of a user with a row of `Scores.history`, in seconds.
+    """Return the predicted run time of a job in seconds, from its limit and its user's row of `Scores.history`.
 
-    It is the mean run time of the two jobs of the user that ended last, or of the only one, at most the limit of the
-    job; and that limit if none has ended (Tsafrir, Etsion and Feitelson, TPDS 2007, 10.1109/TPDS.2007.70606).
+    It is the mean run time of the user's last two ended jobs, or the run time of the only one, but at most the limit.
+    It is the limit if none has ended (Tsafrir, Etsion and Feitelson, TPDS 2007, 10.1109/TPDS.2007.70606).
     """
     if past[N_ENDED] == 0:
         return limit
@@ -83,7 +83,7 @@ def _predicted_run(scores: Scores, job: int, limit: float) -> float:
 
 @inlined
 def planned_run(state: Events, job: int) -> float:
-    """Return how long plans take a waiting job to run: its estimate, or its predicted run time."""
+    """Return the planned run time of a waiting job: its estimate, or its predicted run time."""
     if state.rules[0].predicts:
         return _predicted_run(state.scores, job, state.jobs[job].estimate)
     return float(state.jobs[job].estimate)
@@ -96,13 +96,13 @@ def _count(scores: Scores, job: int, limit: float, n_waiting: int, sign: int) ->
     queue[SHARES] += sign * share
     queue[WORK] += sign * limit * share
     if n_waiting == 0:
-        # What rounding has left.
+        # Remove rounding errors.
         queue[LIMITS] = queue[SHARES] = queue[WORK] = 0.0
 
 
 @inlined
 def count_waiting(state: Events, job: int, sign: int) -> None:
-    """Count a job among those that wait after it has joined the queue (sign 1), or no more after it left (sign -1)."""
+    """Add a job to the sums over waiting jobs after it joined the queue (1), or subtract it after it left (-1)."""
     if state.scores.networks.size > 0:
         _count(state.scores, job, state.jobs[job].estimate, state.clock[0].n_queued, sign)
 
@@ -124,7 +124,7 @@ _learn_wait = helper()(learn_wait)
 
 @inlined
 def learn_of_start(state: Events, job: int) -> None:
-    """Note that a job starts that has left the queue."""
+    """Record the start of a job that has left the queue."""
     if state.scores.networks.size > 0:
         _occupy(state.scores, job, 1)
         _learn_wait(state.scores.now[WAITING], state.clock[0].now - state.jobs[job].release)
@@ -143,14 +143,14 @@ _learn_run = helper()(learn_run)
 
 @inlined
 def learn_of_stop(state: Events, job: int) -> None:
-    """Note that a job is stopped, and will start anew: its user's next run times are not predicted from that."""
+    """Record that a job is stopped and will start again; this run is not used for predictions."""
     if state.scores.networks.size > 0:
         _occupy(state.scores, job, -1)
 
 
 @inlined
 def learn_of_end(state: Events, job: int) -> None:
-    """Note that a job ends, and how long it ran."""
+    """Record the end of a job and its run time."""
     if state.scores.networks.size > 0:
         record = state.jobs[job]
         _occupy(state.scores, job, -1)
@@ -185,7 +185,7 @@ def _summarize(scores: Scores, which: int, n_waiting: int, longest_wait: float) 
 
 @inlined
 def look_over_queue(state: Events, which: int) -> None:
-    """Compute what is the same for all jobs, before scores by the network of the queue (0) or of backfilling (1)."""
+    """Compute values that are equal for all jobs, before scores by the network of the queue (0) or backfilling (1)."""
     if state.clock[0].n_queued > 0:
         wait = state.clock[0].now - earliest_release(state)
         _summarize(state.scores, which, state.clock[0].n_queued, wait)
@@ -193,7 +193,7 @@ def look_over_queue(state: Events, which: int) -> None:
 
 @helper()
 def score_of(scores: Scores, which: int, job: int, limit: float, wait: float) -> float:
-    """Return the score of a job that has waited so many seconds, as things were at the last `look_over_queue`."""
+    """Return the score of a job that has waited ``wait`` seconds, with the state at the last `look_over_queue`."""
     now, network, n_neurons = scores.now, scores.networks[which * N_ROWS :], scores.networks.shape[1]
     queue, x, user = now[WAITING], now[INPUTS], int(scores.jobs[job, USER])
     ln_limit, ln_share = scores.jobs[job, LN_LIMIT], scores.jobs[job, LN_SHARE]
@@ -228,7 +228,7 @@ def score_of(scores: Scores, which: int, job: int, limit: float, wait: float) ->
 
 @kernel(void(SCORES, float64[::1], float64[::1], float64[::1]))
 def score_queue(scores: Scores, limit: FloatArray, wait: FloatArray, found: FloatArray) -> None:
-    """Write the scores of a queue of all jobs, given their limits and waits in seconds; all of shape ``(n,)``."""
+    """Write the scores of all jobs as one queue, from their limits and waits in seconds; all of shape ``(n,)``."""
     longest = 0.0
     for job in range(limit.size):
         _count(scores, job, limit[job], job + 1, 1)

@@ -1,1 +1,1 @@
-"""Multicore machines in the simulator: tasks on cores that share memory channels, their speed, power and policies."""
+"""Simulation of multicore machines: tasks on cores that share memory channels, their speed, power and policies."""

@@ -1,4 +1,4 @@
-"""How fast tasks that share memory channels run (IRMaSim, Eq. 2 to 4), alone and as an execution model."""
+"""Speed of tasks that share memory channels (IRMaSim, Eq. 2 to 4), as a function and as an execution model."""
 
 from collections.abc import Iterable
 
@@ -28,11 +28,11 @@ def factor_of(
     dc: float,
     dd: float,
 ) -> float:
-    """Speed factor of a task (Eq. 2), between 1 / (1 + sharing x others) and 1."""
+    """Return the speed factor of a task (Eq. 2), between 1 / (1 + sharing x others) and 1."""
     if total <= c:
         return 1.0
-    # Eq. 4: a fifth-order smooth step that falls from 1 at 0 to 0 at 1, with the sign that makes it a step; a sharp one
-    # where the others are so many that it has no width left.
+    # Eq. 4: a smooth step of order five that falls from 1 at 0 to 0 at 1; the sign is corrected to make it a step. If
+    # its width is not positive, because there are many other tasks, it is a sharp step.
     width, beyond = dc - others * dd, rate - (da - others) * db
     if beyond <= 0.0:
         step = 1.0
@@ -41,7 +41,7 @@ def factor_of(
     else:
         x = beyond / width
         step = 1.0 - x * x * x * (x * (6.0 * x - 15.0) + 10.0)
-    # Eq. 3: the factor below which the task does not fall.
+    # Eq. 3: the lower bound of the factor.
     weight = sharing * others
     floor = (step * weight + 1.0) / (1.0 + weight)
     return float(max(floor, min(1.0, 1.0 + b * (total - c))))
@@ -49,7 +49,7 @@ def factor_of(
 
 @kernel(void(float64[:, ::1], float64[::1]))
 def _fill_factors(tasks: FloatArray, factors: FloatArray) -> None:
-    """Write the speed factors of tasks, each of which has a column of the arguments of `factor_of`."""
+    """Write the speed factors of tasks; each task has a column with the arguments of `factor_of`."""
     for i in range(factors.size):
         rate, total, others, sharing, b = tasks[0, i], tasks[1, i], tasks[2, i], tasks[3, i], tasks[4, i]
         c, da, db, dc, dd = tasks[5, i], tasks[6, i], tasks[7, i], tasks[8, i], tasks[9, i]
@@ -59,11 +59,11 @@ def _fill_factors(tasks: FloatArray, factors: FloatArray) -> None:
 def speed_factor(
     rate: ArrayLike, others_rate: ArrayLike, others: ArrayLike, constants: ContentionConstants, sharing: float = 1.0
 ) -> FloatArray:
-    """Return the speed factor S_m of tasks: 1 alone, less where the memory channels are shared.
+    """Return the speed factor S_m of tasks: 1 for a task that runs alone, less if memory channels are shared.
 
-    Rates are in MB/s: that at which a task would access memory if it ran alone, and the sum of those of the others on
-    its processor. In the floor the number of others is multiplied with ``sharing``: 1 as printed, 0.6 in IRMaSim's
-    later code.
+    ``rate`` is the rate, in MB/s, at which a task would access memory if it ran alone; ``others_rate`` is the sum for
+    the other tasks on its processor. In the floor, the number of others is multiplied by ``sharing``, which is 1 in the
+    paper and 0.6 in IRMaSim's later code.
     """
     own, k = np.asarray(rate, dtype=np.float64), constants
     given = np.broadcast_arrays(own, own + np.asarray(others_rate), others, sharing, k.b, k.c, k.da, k.db, k.dc, k.dd)
@@ -73,12 +73,12 @@ def speed_factor(
 
 
 class SharedMemory:
-    """Jobs go at the pace of the slowest of their tasks, each of which is slowed down by those beside it.
+    """Jobs run at the speed of their slowest task; each task is slowed down by other tasks on its processor.
 
-    It goes with ``simulate(jobs.workload_at(reference), machine.platform(), ...)``; ``reference`` is the speed, in
-    billions of operations per second, of the core to which the workload's run times belong. Unlike in ``simulate(jobs,
-    machine, ...)`` the tasks of a job end together. They take the first idle cores of each of its nodes. Without
-    ``execution`` jobs run under contention. Raises `UsageError` if the reference speed is not positive.
+    Meant for ``simulate(jobs.workload_at(reference), machine.platform(), ...)``; ``reference`` is the core speed of the
+    workload's run times, in billions of operations per second. Unlike in ``simulate(jobs, machine, ...)``, the tasks of
+    a job end together. They take the first idle cores of each of its nodes. Without ``execution`` jobs run under
+    contention. Raises `UsageError` if the reference speed is not positive.
     """
 
     name = "contention"
@@ -95,15 +95,15 @@ class SharedMemory:
         ends = np.cumsum(counts).tolist()
         self._of_node = [range(end - count, end) for end, count in zip(ends, counts, strict=True)]
         self._placement: Placed | None = None
-        # Tasks of each job by processor, and the pace of each on every processor by job.
+        # By processor, the tasks of each job; by job, its speed on each processor.
         self._tasks: list[dict[int, int]] = []
         self._paces: dict[int, dict[int, float]] = {}
 
     def speeds(self, change: Change) -> Iterable[tuple[int, float]]:
-        """Return the jobs beside which another one has started or ended, and their speeds."""
+        """Return the jobs on whose processors a job has started or ended, and their speeds."""
         if change.placement is None:
             raise UsageError("memory contention needs a platform with nodes: machine.platform()")
-        # Another placement is that of another simulation, which begins with an empty machine.
+        # A different placement object means a new simulation, which begins with an empty machine.
         if change.placement is not self._placement:
             self._placement, self._paces = change.placement, {}
             self._tasks = [{} for _ in self._kinds]

@@ -1,4 +1,4 @@
-"""The policies of IRMaSim (Table II): which job starts next, and on which cores; 36 pairs, and to do nothing."""
+"""The policies of IRMaSim (Table II): 36 pairs of a job selection and a core selection, and doing nothing."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,19 +7,19 @@ from enum import IntEnum
 
 from allocopt.errors import UsageError
 
-# What ``fcfs`` is on a multicore machine.
+# Meaning of ``fcfs`` on a multicore machine.
 DEFAULT_NAME = "first-high_gflops"
 VOID_NAME = "void"
-# Selections for kernels only: nothing, and every job that fits, whichever wait before it.
+# Selections only for kernels: nothing; and every job that fits, even if earlier ones do not.
 VOID, EVERY = -1, -2
 
 
 class JobSelection(IntEnum):
-    """Which waiting job is next; of equal ones, the one that was submitted first."""
+    """Which waiting job is next; among equal ones the one submitted first."""
 
     RANDOM = 0
     FIRST = 1
-    # By estimate, number of tasks, memory of a task, and the bandwidth that one asks for: volume over estimate.
+    # Lowest estimate, number of tasks, memory per task, and requested bandwidth per task (volume over estimate).
     SHORTEST = 2
     SMALLEST = 3
     LOW_MEM = 4
@@ -27,63 +27,67 @@ class JobSelection(IntEnum):
 
 
 class NodeSelection(IntEnum):
-    """Which idle core is next; of equal ones, that with the lowest number."""
+    """Which idle core is next; among equal ones the one with the lowest number."""
 
     RANDOM = 0
-    # By the operations per second of the core, and by the idle cores and the free memory of its node.
+    # Most operations per second of the core; most idle cores, and most free memory, of its node.
     HIGH_GFLOPS = 1
     HIGH_CORES = 2
     HIGH_MEM = 3
-    HIGH_MEM_BW = 4  # by the memory bandwidth of its processor that is not asked for
-    LOW_POWER = 5  # by what it draws now: its share of an idle processor's power, or of what active cores share
+    HIGH_MEM_BW = 4  # most memory bandwidth of its processor that is not requested
+    LOW_POWER = 5  # lowest power now: its share of an idle processor's power, or of the power that active cores share
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a policy does at a scheduling point: start waiting jobs by one pair of selections, or nothing."""
+    """An action of a policy at a scheduling point: start waiting jobs by a pair of selections, or do nothing."""
 
     jobs: JobSelection | None = None  # None for the void action
     nodes: NodeSelection | None = None
 
     def __post_init__(self) -> None:
         if (self.jobs is None) != (self.nodes is None):
-            raise UsageError("an action selects jobs and nodes, or is void")
+            raise UsageError("an action must select both jobs and nodes, or neither")
 
     @property
     def name(self) -> str:
-        """Name as in ``shortest-high_gflops``, or ``void``."""
+        """Name, such as ``shortest-high_gflops``, or ``void``."""
         if self.jobs is None or self.nodes is None:
             return VOID_NAME
         return f"{self.jobs.name.lower()}-{self.nodes.name.lower()}"
 
     @property
     def codes(self) -> tuple[int, int]:
-        """The selections as kernels take them."""
+        """The selections as numbers for kernels."""
         return (VOID, VOID) if self.jobs is None or self.nodes is None else (int(self.jobs), int(self.nodes))
 
     @staticmethod
     def named(name: str) -> "Action":
-        """Return the action of a name; ``fcfs`` is `DEFAULT_NAME`, and ``high_core`` the same as ``high_cores``."""
+        """Return an action by its name; ``fcfs`` means `DEFAULT_NAME`, and ``high_core`` means ``high_cores``."""
         wanted = DEFAULT_NAME if name == "fcfs" else f"{name}s" if name.endswith("-high_core") else name
         if wanted in ACTION_NAMES:
             return ACTIONS[ACTION_NAMES.index(wanted)]
         close = get_close_matches(wanted, ACTION_NAMES, n=1)
         jobs = ", ".join(selection.name.lower() for selection in JobSelection)
         nodes = ", ".join(selection.name.lower() for selection in NodeSelection)
-        hint = f"did you mean {close[0]!r}?" if close else f"it must be void or JOBS-NODES, of {jobs} and {nodes}"
-        raise UsageError(f"there is no policy {name!r} of a multicore platform; {hint}")
+        hint = (
+            f"did you mean {close[0]!r}?"
+            if close
+            else f"it must be void or JOBS-NODES, with JOBS one of {jobs} and NODES one of {nodes}"
+        )
+        raise UsageError(f"there is no policy {name!r} for a multicore platform; {hint}")
 
     @staticmethod
     def several(names: Iterable[str] | None = None) -> "tuple[Action, ...]":
-        """Return the actions of some names, which differ, in their order; all 37 where none are given."""
+        """Return actions by their names, which must be distinct, in this order; all 37 if none are given."""
         if names is None:
             return ACTIONS
         chosen = tuple(Action.named(name) for name in names)
         if not chosen or len(set(chosen)) < len(chosen):
-            raise UsageError("a set of policies holds at least one, and none twice")
+            raise UsageError("the set of policies is empty or has a policy twice; give distinct policies")
         return chosen
 
 
 ACTIONS = (*(Action(jobs, nodes) for jobs in JobSelection for nodes in NodeSelection), Action())
-"""All 37, the void action last."""
+"""All 37 actions, the void action last."""
 ACTION_NAMES = tuple(action.name for action in ACTIONS)

@@ -1,6 +1,6 @@
-"""What happens on a multicore machine: a policy selects jobs and cores, tasks end, time passes to the next decision.
+"""Kernels of multicore machines: a policy selects jobs and cores, tasks end, time advances to the next decision.
 
-Processors draw power meanwhile, and their tasks slow each other down (`allocopt.simulator.multicore.contention`).
+Processors draw power, and their tasks slow one another down (`allocopt.simulator.multicore.contention`).
 """
 
 import numpy as np
@@ -20,19 +20,19 @@ RANDOM_NODE, HIGH_GFLOPS, HIGH_CORES = (int(NodeSelection[n]) for n in ("RANDOM"
 HIGH_MEM, HIGH_MEM_BW = int(NodeSelection.HIGH_MEM), int(NodeSelection.HIGH_MEM_BW)
 
 ROUNDING = 1e-9
-"""What values must differ by to be different, as a share of 1 + value: sums depend on the order of the tasks."""
+"""Least difference of values that count as different, relative to 1 + value: sums depend on the order of tasks."""
 
 
 @inlined
 def core_power(multicore: Multicore, processor: int, factor: float) -> float:
-    """Power in watts that an active core draws itself, at a speed factor."""
+    """Return the power in watts that an active core draws at a speed factor, without shared power."""
     record = multicore.processors[processor]
     return float(record.core_w * (record.stalled + (1.0 - record.stalled) * factor))
 
 
 @kernel(void(MULTICORE, int64, float64), forceinline=True)
 def count_energy(multicore: Multicore, processor: int, now: float) -> None:
-    """Count the energy of a processor and its tasks up to now: powers are constant since the last time."""
+    """Add the energy of a processor and its tasks up to now; powers have been constant since the last call."""
     record = multicore.processors[processor]
     seconds = now - record.changed
     record.changed = now
@@ -51,7 +51,7 @@ def count_energy(multicore: Multicore, processor: int, now: float) -> None:
 
 @inlined
 def _touch(multicore: Multicore, processor: int, now: float) -> None:
-    """Count a processor's energy before something changes there, and note that its speeds have to be set."""
+    """Add a processor's energy before a change, and mark that its speeds must be set."""
     count_energy(multicore, processor, now)
     record, tally = multicore.processors[processor], multicore.tally[0]
     if not record.dirty:
@@ -64,7 +64,7 @@ def _touch(multicore: Multicore, processor: int, now: float) -> None:
 def _set_factors(multicore: Multicore, processor: int) -> None:
     """Set the speed factors of the tasks of a processor, and its power."""
     record, sharing = multicore.processors[processor], multicore.tally[0].sharing
-    # Added up anew, so that no rounding error stays.
+    # Sum up again, so that rounding errors do not accumulate.
     record.demand = 0.0
     for core in range(record.first_core, record.first_core + record.cores):
         task = multicore.core_task[core]
@@ -89,7 +89,7 @@ def _set_factors(multicore: Multicore, processor: int) -> None:
 
 @inlined
 def _settle(state: State, multicore: Multicore) -> None:
-    """Set speeds and powers wherever tasks have started or ended."""
+    """Set speeds and powers on processors on which tasks have started or ended."""
     tally = multicore.tally[0]
     for at in range(tally.n_dirty):
         processor = multicore.dirty[at]
@@ -98,7 +98,7 @@ def _settle(state: State, multicore: Multicore) -> None:
         record = multicore.processors[processor]
         for core in range(record.first_core, record.first_core + record.cores):
             task = multicore.core_task[core]
-            # A speed that is set to what it was would move the end by a rounding error.
+            # Setting an unchanged speed again would move the end by a rounding error.
             if task != IDLE and state.jobs[task].speed != multicore.tasks[task].factor * record.speed:
                 change_speed(state, task, multicore.tasks[task].factor * record.speed)
     tally.n_dirty = 0
@@ -106,7 +106,7 @@ def _settle(state: State, multicore: Multicore) -> None:
 
 @inlined
 def _next_place(state: State, multicore: Multicore, selection: int) -> int:
-    """Place in the queue, counted from its head, of the job that is next; the queue is not empty."""
+    """Return the position in the queue, counted from its head, of the next job; the queue must not be empty."""
     n_queued, tally = state.clock[0].n_queued, multicore.tally[0]
     if selection == FIRST:
         return 0
@@ -114,7 +114,7 @@ def _next_place(state: State, multicore: Multicore, selection: int) -> int:
         return splitmix_below(multicore.word, n_queued)
     if tally.sought_by != selection:
         tally.sought_by, tally.sought, tally.best = selection, 1, 0
-    # Values never change, so that only the places behind those of the last search are looked at.
+    # Values never change, so search only positions behind those of the last search.
     lowest = multicore.values[selection, queued(state, tally.best)]
     while tally.sought < n_queued:
         value = multicore.values[selection, queued(state, tally.sought)]
@@ -146,7 +146,7 @@ def _fits(multicore: Multicore, job: int) -> bool:
 
 @inlined
 def _may_take(multicore: Multicore, job: int, node: int, processor: int) -> bool:
-    """Whether a processor has an idle core on a node, or on any node that can host a job where none is given."""
+    """Whether a processor has an idle core on a node, or if ``node`` is ``IDLE``, on any node that can host the job."""
     record = multicore.processors[processor]
     if record.active == record.cores:
         return False
@@ -155,7 +155,7 @@ def _may_take(multicore: Multicore, job: int, node: int, processor: int) -> bool
 
 @inlined
 def _random_processor(multicore: Multicore, job: int, node: int) -> int:
-    """Draw an idle core and return its processor: on a node, or on any one that can host a job where none is given."""
+    """Draw an idle core among those that `_may_take` allows, and return its processor."""
     idle = 0
     for processor in range(multicore.processors.size):
         if _may_take(multicore, job, node, processor):
@@ -171,7 +171,7 @@ def _random_processor(multicore: Multicore, job: int, node: int) -> int:
 
 @inlined
 def _next_processor(multicore: Multicore, selection: int, job: int, node: int) -> int:
-    """Processor whose idle core is next: on a node, or on any one that can host a job where none is given."""
+    """Return the processor with the next idle core among those that `_may_take` allows."""
     if selection == RANDOM_NODE:
         return _random_processor(multicore, job, node)
     best, lowest = IDLE, 0.0
@@ -179,7 +179,7 @@ def _next_processor(multicore: Multicore, selection: int, job: int, node: int) -
         if not _may_take(multicore, job, node, processor):
             continue
         record = multicore.processors[processor]
-        # The lowest value is next.
+        # The processor with the lowest value is next.
         if selection == HIGH_GFLOPS:
             value = float(-record.speed)
         elif selection == HIGH_CORES:
@@ -196,17 +196,17 @@ def _next_processor(multicore: Multicore, selection: int, job: int, node: int) -
 
 
 OVER, DECISION, STALLED = 0, 1, 2
-"""What `to_decision` found: all jobs have ended, one waits and a core is idle, or jobs wait and nothing will happen."""
+"""Results of `to_decision`: all jobs have ended; a job waits and a core is idle; or jobs wait but no event is left."""
 
 
 @inlined
 def _start_at(state: State, multicore: Multicore, place: int, selection: int) -> None:
-    """Start the job at a place of the queue, which fits, on the cores that a selection takes."""
+    """Start the job at a position of the queue, which must fit, on cores by a selection."""
     task = queued(state, place)
     job = multicore.tasks[task].job
     asked, tally, now = multicore.jobs[job], multicore.tally[0], state.clock[0].now
     dequeue(state, place)
-    # What was searched of the queue stays known unless this was the next one.
+    # Keep the result of the last search, except if this job was its result.
     if place == tally.best:
         tally.sought_by = IDLE
     if place < tally.best:
@@ -240,7 +240,7 @@ def _start_at(state: State, multicore: Multicore, place: int, selection: int) ->
 
 @kernel(int64(STATE, MULTICORE, int64, int64))
 def decide(state: State, multicore: Multicore, jobs: int, nodes: int) -> int:
-    """Start jobs by a policy until the one that is next does not fit, by ``EVERY`` all that fit; return how many."""
+    """Start jobs by a policy until the next one does not fit, with ``EVERY`` all that fit; return how many."""
     started = passed_over = 0
     while jobs != VOID and passed_over < state.clock[0].n_queued:
         place = passed_over if jobs == EVERY else _next_place(state, multicore, jobs)
@@ -257,7 +257,7 @@ def decide(state: State, multicore: Multicore, jobs: int, nodes: int) -> int:
 
 @helper()
 def _next_event(state: State, multicore: Multicore) -> bool:
-    """Go on to the next time at which jobs come or tasks end; return False when nothing is left to happen."""
+    """Advance to the next time at which jobs arrive or tasks end; return False if no event is left."""
     _settle(state, multicore)
     if advance(state, np.inf) != HAPPENED:
         return False
@@ -283,11 +283,12 @@ def _next_event(state: State, multicore: Multicore) -> bool:
 
 @kernel(int64(STATE, MULTICORE))
 def to_decision(state: State, multicore: Multicore) -> int:
-    """Go on until a job waits and a core is idle, with the speed factors of that time."""
+    """Advance until a job waits and a core is idle; speed factors are those of that time."""
     while _next_event(state, multicore):
         if state.clock[0].n_queued > 0 and state.units[FREE, 0] > 0:
-            # Factors and powers are set, but no speeds: others may start before time goes on, and a speed that changes
-            # and changes back would move the end by a rounding error, and no longer to that of its twins.
+            # Set factors and powers, but no speeds yet: other tasks may start before time advances. A speed that
+            # changes and changes back would move the end by a rounding error, so that equal tasks would not end
+            # together.
             for at in range(multicore.tally[0].n_dirty):
                 _set_factors(multicore, multicore.dirty[at])
             return DECISION
@@ -296,7 +297,7 @@ def to_decision(state: State, multicore: Multicore) -> int:
 
 @kernel(int64(STATE, MULTICORE, int64, int64, int64))
 def run_policy(state: State, multicore: Multicore, jobs: int, nodes: int, work: int) -> int:
-    """Simulate under one policy, see `decide`, to the end, or until some work is done; return how much was done."""
+    """Simulate with one policy, see `decide`, to the end or until about ``work`` is done; return how much was done."""
     clock = state.clock[0]
     clock.work = 0
     while clock.work < work:

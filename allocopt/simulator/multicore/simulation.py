@@ -1,4 +1,4 @@
-"""Simulations on multicore machines, from decision to decision, by one policy or as measured, and their schedules."""
+"""Simulations on multicore machines, by decisions, by one policy or with given starts, and their schedules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,19 +24,19 @@ from allocopt.traces.tasks import TaskWorkload
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class MulticoreSchedule(Schedule):
-    """A schedule of tasks with its energy, in joules; the run times of its workload are those that came out.
+    """A schedule of tasks with its energy, in joules; the run times of its workload are the simulated ones.
 
-    The cores of the machine are the processors of the schedule. A job starts when all its tasks do, and ends with the
-    last of them.
+    The processors of the schedule are the cores of the machine. All tasks of a job start together; the job ends with
+    the last of them.
 
     Parameters
     ----------
     cores
         Core of each task, in the order of the jobs, shape ``(tasks,)``.
     job_energy_j
-        Energy of each job: of its cores, and its share of what processors draw beside them, shape ``(n,)``.
+        Energy of each job: that of its cores, plus its share of the remaining energy of processors, shape ``(n,)``.
     processor_energy_j
-        Energy of each processor from the first submission to the last end, idle times counted, shape ``(P,)``.
+        Energy of each processor from the first submission to the last end, including idle times, shape ``(P,)``.
     """
 
     machine: Machine
@@ -48,7 +48,7 @@ class MulticoreSchedule(Schedule):
 
     @property
     def flow_time_s(self) -> float:
-        """Sum of the times between submission and end: what Table I of IRMaSim calls the makespan."""
+        """Sum of the times from submission to end; Table I of IRMaSim calls this the makespan."""
         return float(self.response_s.sum())
 
     @property
@@ -77,7 +77,10 @@ def _sums(values: FloatArray, counts: Sequence[int] | IntArray) -> FloatArray:
 
 
 class MulticoreSimulation:
-    """Steps from one decision to the next, see `new_simulation`; without an execution, jobs run under contention."""
+    """A simulation that advances from decision to decision; without an execution, jobs run under contention.
+
+    See `new_simulation` for the arguments.
+    """
 
     def __init__(
         self,
@@ -89,30 +92,30 @@ class MulticoreSimulation:
     ) -> None:
         self.machine, self.jobs = machine, jobs
         self.state, self.multicore = new_simulation(machine, jobs, execution or Execution(), seed, fixed_nodes)
-        # The scores of its state are empty: tasks are ordered otherwise.
+        # Scores of the state are empty, because selections order the tasks; so only arrays are copied.
         self._arrays = [array for array in (*self.state, *self.multicore) if isinstance(array, np.ndarray)]
         self._fresh = [array.copy() for array in self._arrays]
 
     def reset(self, seed: int = 0) -> None:
-        """Go back to before the first event."""
+        """Reset the simulation to the state before the first event."""
         for kept, array in zip(self._fresh, self._arrays, strict=True):
             array[...] = kept
         self.multicore.word[0] = seed % 2**64
 
     def to_decision(self) -> int:
-        """Go on until a job waits and a core is idle; return ``DECISION``, ``OVER`` or ``STALLED``."""
+        """Advance until a job waits and a core is idle; return ``DECISION``, ``OVER`` or ``STALLED``."""
         return int(to_decision(self.state, self.multicore))
 
     def decide(self, action: Action) -> int:
-        """Start waiting jobs by a policy until the one that is next does not fit; return how many have started."""
+        """Start waiting jobs by a policy until the next one does not fit; return how many have started."""
         return int(decide(self.state, self.multicore, *action.codes))
 
     def run(self, jobs: int, nodes: int) -> None:
-        """Go on to the end under one policy, by its selections as kernels take them."""
+        """Run to the end with one policy, given by its codes; see `Action.codes`."""
         run_in_slices(partial(run_policy, self.state, self.multicore, jobs, nodes), 2**12)
 
     def schedule(self) -> MulticoreSchedule:
-        """Return what came out. Raises `SchedulerError` if jobs wait for ever."""
+        """Return the schedule; raise `SchedulerError` if jobs have not ended."""
         unfinished = np.flatnonzero(np.isnan(self.multicore.jobs["end"]))
         if unfinished.size:
             first = self.jobs.names[int(unfinished[0])]
@@ -122,7 +125,7 @@ class MulticoreSimulation:
             count_energy(self.multicore, processor, float(self.multicore.jobs["end"].max()))
         start, end = self.multicore.jobs["start"].copy(), self.multicore.jobs["end"].copy()
         cores = self.multicore.tasks["core"].copy()
-        # The nodes of each job, rising, from the core of each task.
+        # Derive the nodes of each job, in increasing order, from the cores of its tasks.
         counts = [node.cores for node in self.machine.nodes()]
         node_of, ends = np.repeat(np.arange(len(counts)), counts), np.cumsum(self.jobs.tasks)[:-1]
         return MulticoreSchedule(
@@ -144,15 +147,15 @@ COLUMNS, DURATION = ("job_id", "node", "start_s"), "duration_s"
 
 
 class PlacedJobs(NamedTuple):
-    """Jobs that were started, by name."""
+    """Given starts and nodes of jobs, by name."""
 
     node: dict[str, str]
-    start_s: dict[str, float]  # in seconds
-    duration_s: dict[str, float]  # seconds that each took; empty where that was not measured
+    start_s: dict[str, float]
+    duration_s: dict[str, float]  # measured run times in seconds; empty if not measured
 
     @classmethod
     def read(cls, path: Path | str, names: Sequence[str]) -> "PlacedJobs":
-        """Read where and when jobs were started; ``job17`` may stand there as ``17``.
+        """Read nodes and starts of jobs; ``job17`` may be written as ``17``.
 
         The CSV file has the columns ``job_id``, ``node``, ``start_s`` and, if known, ``duration_s``; ``.gz`` is
         decompressed. Raises `BadFileError` if the file cannot be read, or a row is wrong; it names line and column.
@@ -163,7 +166,7 @@ class PlacedJobs(NamedTuple):
         for place, row in csv_rows(path, COLUMNS, "jobs"):
             name = known.get(row["job_id"])
             if name is None or name in jobs.node:
-                fault = "the workload has no such job" if name is None else "which comes twice"
+                fault = "the workload has no such job" if name is None else "which is given twice"
                 raise bad_file(path, place, f"job_id is {shown(row['job_id'])}, {fault}")
             jobs.node[name] = row["node"]
             jobs.start_s[name] = number_at_least_0(path, place, row, "start_s", "a time in seconds")
@@ -174,18 +177,20 @@ class PlacedJobs(NamedTuple):
         return jobs
 
     def replay(self, machine: Machine, jobs: TaskWorkload, execution: Execution | None = None) -> MulticoreSchedule:
-        """Simulate jobs that were started elsewhere, at the same times on the same nodes; the cores are the first idle.
+        """Simulate the jobs with their given starts and nodes, on the first idle cores.
 
-        Each job is on one node. A job whose cores are not idle then, as others take longer here, starts when they are.
-        In the schedule, the time at which a job was started stands for its submission. Raises `InvalidProblemError` if
-        a job is not among those placed, or its node is unknown or too small; it is named.
+        Each job has one node. If its cores are not idle at the given time, because other jobs take longer in the
+        simulation, a job starts later. In the schedule, the given start is the submit time. Raises
+        `InvalidProblemError`, which names the job, if it has no given start, or its node is unknown or too small.
         """
         numbers = {node.name: number for number, node in enumerate(machine.nodes())}
         for name in jobs.names:
             if name not in self.node:
-                raise InvalidProblemError(f"job {name!r}", "is not among the jobs that were started")
+                raise InvalidProblemError(f"job {name!r}", "has no given start")
             if self.node[name] not in numbers:
-                raise InvalidProblemError(f"job {name!r}", f"was started on {self.node[name]!r}, there is no such node")
+                raise InvalidProblemError(
+                    f"job {name!r}", f"is placed on node {self.node[name]!r}, which does not exist"
+                )
         started = replace(jobs, submit=np.array([self.start_s[name] for name in jobs.names]))
         fixed = np.array([numbers[self.node[name]] for name in started.names])
         simulation = MulticoreSimulation(machine, started, execution, fixed_nodes=fixed)

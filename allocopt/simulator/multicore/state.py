@@ -1,8 +1,8 @@
-"""What a simulation on a multicore machine knows beside `State`: processors, nodes, cores, tasks and their jobs.
+"""The state of a simulation on a multicore machine, in addition to `State`: processors, nodes, tasks and jobs.
 
-The records of `State` are here the *tasks*, in the order of their jobs. The first task of a job stands for it in the
-queue; the others are started with it and never queued. Work is counted in billions of cycles, speed in billions of
-cycles per second: the core's own times its speed factor.
+The jobs of `State` are the *tasks* here, in the order of their jobs. The first task of a job represents the job in the
+queue; the other tasks start with it and are never queued. Work is in billions of cycles. Speed is in billions of cycles
+per second: the speed of the core times the speed factor of the task.
 """
 
 from dataclasses import dataclass
@@ -22,21 +22,21 @@ from allocopt.simulator.state import State, new_state
 from allocopt.traces.tasks import TaskWorkload
 from allocopt.traces.workload import Workload
 
-IDLE = -1  # stands in `Multicore.core_task` for no task, and elsewhere for no core and no node
+IDLE = -1  # means no task in `Multicore.core_task`, elsewhere no core or no node
 
 
 class TallyRecord(Protocol):
-    """The numbers of the whole machine."""
+    """Numbers of the whole machine."""
 
-    sharing: float  # what the number of other tasks is multiplied with in the floor of the speed factor
-    running: int  # tasks that run
-    finished: int  # jobs of which all tasks have ended
-    n_dirty: int  # processors on which a task has started or ended since the speeds were set
+    sharing: float  # weight of other tasks in the floor of the speed factor
+    running: int  # number of running tasks
+    finished: int  # number of jobs whose tasks have all ended
+    n_dirty: int  # number of processors on which a task has started or ended since speeds were set
     began: float  # time from which on energy is counted: the first submission
-    last_queue: int  # length of the queue at the decision before
-    sought_by: int  # the job selection that searched the first places of the queue, or ``IDLE``
-    sought: int  # how many places it searched
-    best: int  # the place that it found
+    last_queue: int  # length of the queue at the previous decision
+    sought_by: int  # the job selection that searched the first positions of the queue, or ``IDLE``
+    sought: int  # number of positions that it searched
+    best: int  # the position that it found
 
 
 class ProcessorRecord(Protocol):
@@ -45,7 +45,7 @@ class ProcessorRecord(Protocol):
     node: int
     first_core: int
     cores: int
-    idle_from: int  # no core before this one is idle
+    idle_from: int  # all cores before this one are busy
     speed: float  # billions of cycles per second of a core whose factor is 1
     bandwidth: float
     b: float
@@ -58,8 +58,8 @@ class ProcessorRecord(Protocol):
     processor_w: float
     idle_w: float
     stalled: float
-    active: int  # tasks on its cores
-    demand: float  # rate at which they would access memory, each alone
+    active: int  # number of tasks on its cores
+    demand: float  # sum of the rates at which they would access memory if each ran alone
     power: float
     energy: float
     changed: float  # time up to which energy is counted
@@ -71,19 +71,19 @@ class NodeRecord(Protocol):
 
     free_cores: int
     memory_mb: float
-    free_mb: float  # infinite where memory does not limit jobs
-    taken_by: int  # the job whose tasks were put there last
+    free_mb: float  # infinite if memory does not limit jobs
+    taken_by: int  # the job whose tasks were placed there last
 
 
 class TaskRecord(Protocol):
-    """A task, beside its record in `State`."""
+    """A task, in addition to its record in `State`."""
 
     job: int
     core: int
-    processor: int  # where it runs or ran; ``IDLE`` before
+    processor: int  # on which it runs or ran; ``IDLE`` before
     intensity: float  # MB that it reads and writes per billion cycles
     factor: float  # its speed factor
-    energy: float  # joules of its core, and its share of what the processor's cores share
+    energy: float  # joules of its core, plus its share of the energy that cores of the processor share
 
 
 class JobRecord(Protocol):
@@ -92,10 +92,10 @@ class JobRecord(Protocol):
     first_task: int
     tasks: int
     nodes: int
-    per_node: int  # tasks on each of its nodes but the last
-    memory_mb: float  # memory of a task
-    fixed_node: int  # the node it is to run on, or ``IDLE``
-    unfinished: int  # tasks that have not ended
+    per_node: int  # tasks on each of its nodes except the last
+    memory_mb: float  # memory of each task
+    fixed_node: int  # the node on which it must run, or ``IDLE`` for any
+    unfinished: int  # number of tasks that have not ended
     start: float
     end: float
 
@@ -106,12 +106,12 @@ class Multicore(NamedTuple):
     tally: Records[TallyRecord]
     processors: Records[ProcessorRecord]  # shape ``(P,)``
     nodes: Records[NodeRecord]  # shape ``(N,)``
-    tasks: Records[TaskRecord]  # shape ``(T,)``, as the records of `State`
+    tasks: Records[TaskRecord]  # shape ``(T,)``, like the jobs of `State`
     jobs: Records[JobRecord]  # shape ``(n,)``
     core_task: IntArray  # task on each core, or ``IDLE``, shape ``(C,)``
     dirty: IntArray  # the processors that ``tally.n_dirty`` counts, shape ``(P,)``
     word: WordArray  # state of the random numbers, shape ``(1,)``
-    # By `JobSelection` and first task: what orders the waiting jobs, the lowest first, shape ``(6, T)``.
+    # By `JobSelection` and task, the value by which waiting jobs are ordered, lowest first; shape ``(6, T)``.
     values: FloatMatrix
 
 
@@ -120,19 +120,19 @@ MULTICORE = record_type(Multicore)
 
 
 class ExecutionKind(StrEnum):
-    """How fast tasks run, and what power they take."""
+    """Models of the speed and the power of tasks."""
 
-    # Tasks on one processor share its memory channels, and what its cores share draws power once.
+    # Tasks on one processor share its memory channels; power of shared parts is counted once.
     CONTENTION = "contention"
-    BASELINE = "baseline"  # cores know nothing of each other: no slowdown, and power of active cores only
+    BASELINE = "baseline"  # cores are independent: no slowdown, and only power of active cores
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How jobs run; a task may end when its estimate is over.
+    """How jobs run; with ``kill_at_limit`` tasks end at their estimates at the latest.
 
-    In the floor of the speed factor the number of other tasks is multiplied with ``sharing``, which is positive (see
-    `factor_of`). Raises `UsageError` if there is no such model, or the factor is not positive.
+    In the floor of the speed factor, the number of other tasks is multiplied by ``sharing`` (see `factor_of`). Raises
+    `UsageError` if there is no such model, or ``sharing`` is not positive.
     """
 
     kind: ExecutionKind = ExecutionKind.CONTENTION
@@ -150,10 +150,10 @@ class Execution:
 def new_simulation(
     machine: Machine, jobs: TaskWorkload, execution: Execution, seed: int = 0, fixed_nodes: IntArray | None = None
 ) -> tuple[State, Multicore]:
-    """Return the state before the first event; ``seed`` fixes what policies choose at random.
+    """Return the state before the first event; ``seed`` is that of random choices of policies.
 
-    Each job is to run on the node that ``fixed_nodes`` names, shape ``(n,)``, -1 for any. Raises `InvalidProblemError`
-    if there are no jobs, or one can never start; it is named.
+    ``fixed_nodes`` has the node on which each job must run, shape ``(n,)``, -1 for any. Raises `InvalidProblemError` if
+    there are no jobs, or a job can never start; the message names it.
     """
     if not len(jobs):
         raise InvalidProblemError("workload", f"{jobs.name} holds no jobs")
@@ -172,7 +172,7 @@ def new_simulation(
     processors["cores"] = [model.cores for model in models]
     processors["first_core"] = processors["idle_from"] = np.cumsum(processors["cores"]) - processors["cores"]
     processors["speed"] = [model.core_speed for model in models]
-    # Where nothing is known of a bandwidth, processors differ by what is asked for only.
+    # With unknown bandwidths, processors differ only by the requested bandwidth.
     processors["bandwidth"] = [model.bandwidth if isfinite(model.bandwidth) else 0.0 for model in models]
     for record, model in zip(processors, models, strict=True):
         power = model.power or PowerConstants(0.0, 0.0)
@@ -203,14 +203,14 @@ def new_simulation(
         (JobSelection.LOW_MEM_BW, jobs.volume_mb / jobs.estimate),
     ):
         values[selection] = column[job_of]
-    # Only the first task of each job comes by itself.
+    # Only the first task of each job is submitted.
     ones, numbers = np.ones(len(job_of), dtype=np.int64), np.arange(len(job_of))
     each = Workload(jobs.name, numbers, jobs.submit[job_of], jobs.work[job_of], ones, jobs.estimate[job_of])
     arrival = QueueKeys.by_arrival(len(job_of))
     rules = Rules(kill_at_limit=execution.kill_at_limit, dependencies=False)
     state = new_state(each, ones[:, None], np.array([machine.cores]), rules, Backfill.NONE, arrival)
     first = np.searchsorted(job_of, job_of)
-    # Nothing releases the others: they start with the first task.
+    # The others wait for the first task, so that they never join the queue; they are started with it.
     state.jobs["preceding"][first < numbers] = first[first < numbers]
     multicore = Multicore(
         *(tally, processors, nodes, tasks, records),
@@ -223,7 +223,7 @@ def new_simulation(
 
 
 def check_jobs(machine: Machine, jobs: TaskWorkload, fixed_nodes: IntArray) -> None:
-    """Raise `InvalidProblemError` where a job asks for more than the machine has."""
+    """Raise `InvalidProblemError` if a job requests more than the machine has."""
     nodes = list(machine.nodes())
     cores = np.array([node.cores for node in nodes])
     memory = _memory(nodes)
@@ -236,7 +236,7 @@ def check_jobs(machine: Machine, jobs: TaskWorkload, fixed_nodes: IntArray) -> N
         if int(hosts.sum()) < wanted:
             asked = f"asks for {_amount(wanted, 'node')} with {_amount(per_node, 'core')}"
             asked += f" and {per_node * jobs.memory_mb[job]:g} MB each, the machine has {int(hosts.sum())} such nodes"
-            most = "" if memory.max() == inf else f", {memory.max():g} MB the most memory"
+            most = "" if memory.max() == inf else f", the most memory of a node is {memory.max():g} MB"
             largest = f"; its largest node has {_amount(int(cores.max()), 'core')}{most}"
             raise InvalidProblemError(f"job {jobs.names[job]!r}", asked + largest)
 

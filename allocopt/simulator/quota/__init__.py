@@ -1,1 +1,1 @@
-"""Jobs that share allocations by CPU quotas: rates change as guests come and go, and jobs move through their stages."""
+"""Jobs that share allocations by CPU quotas: speeds change when guests come and go, and when stages of jobs end."""

@@ -1,7 +1,7 @@
-"""Execution model ``quota``: jobs progress by the quotas they hold, and by how their present stages overlap.
+"""Execution model ``quota``: the speed of jobs depends on their quotas, and on the overlap of their current stages.
 
-Allocations, the jobs on them and how far each is; and what such a simulation gives: the schedule, what jobs keep busy
-and are entitled to, how long they share.
+Holds allocations with their jobs and the progress of each, and the results of a simulation: the schedule, the cores
+that jobs kept busy and were entitled to, and how long they shared.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,19 +20,19 @@ from allocopt.traces.applications import QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage
 
 LEAST_S = 1e-6  # seconds of work below which a stage is over
-ROUNDING = 1e-9  # share of a memory that sums of shares may lose
+ROUNDING = 1e-9  # tolerance for rounding errors in sums of memory shares
 
 
 @dataclass
 class Progress:
-    """A job that runs."""
+    """A running job and its progress."""
 
-    number: int  # its number in the queue of all jobs
-    queued: QueuedJob  # what it is
+    number: int  # its number among all jobs
+    queued: QueuedJob  # the job
     start_s: float
-    # Stages that are ahead, and seconds of work that are left of each.
+    # Remaining stages, with the remaining seconds of work of each.
     left: list[tuple[Stage, float]] = field(init=False)
-    slowdown: float = 1.0  # seconds that a second of its work takes now
+    slowdown: float = 1.0  # seconds that one second of its work takes now
 
     def __post_init__(self) -> None:
         job = self.queued.job
@@ -40,22 +40,22 @@ class Progress:
 
     @property
     def stage(self) -> Stage:
-        """The stage that it is in."""
+        """Current stage."""
         return self.left[0][0]
 
     @property
     def work_left_s(self) -> float:
-        """Seconds for which it would still run alone."""
+        """Remaining run time in seconds without other jobs."""
         return sum(seconds for _, seconds in self.left)
 
     @property
     def busy_cores(self) -> float:
-        """Cores that it keeps busy now."""
+        """Number of cores that it keeps busy now."""
         return self.stage.cpu * self.queued.job.cores / self.slowdown
 
     @property
     def used_memory(self) -> float:
-        """Memory that it occupies now, in cores' worth of it."""
+        """Memory that it occupies now, in units of the memory per core."""
         return self.stage.memory * self.queued.job.cores
 
     @property
@@ -64,32 +64,32 @@ class Progress:
         return len(self.left) == 1 and self.left[0][1] <= LEAST_S
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; a stage that is done is left, the last one when the job ends."""
+        """Advance by some seconds; a finished stage is removed, except the last one, with which the job ends."""
         self.left[0] = (self.stage, self.left[0][1] - seconds / self.slowdown)
         if self.left[0][1] <= LEAST_S and len(self.left) > 1:
             self.left.pop(0)
 
     def until_next_s(self) -> float:
-        """Seconds until its present stage ends at the present rate."""
+        """Return the seconds until its current stage ends at the current speed."""
         return self.left[0][1] * self.slowdown
 
     def interval(self, now: float) -> float:
-        """Share of its duration at the present rate that is behind it (ASAX paper, section 3.1)."""
+        """Return the elapsed share of its duration at the current speed (ASAX paper, section 3.1)."""
         elapsed = now - self.start_s
         return elapsed / (elapsed + self.needed_s)
 
     def happiness(self, now: float) -> float:
-        """Time left until its limit over the time that it still needs at the present rate (Eq. 1; errata)."""
+        """Return the time left until its limit, divided by the time needed at the current speed (Eq. 1; errata)."""
         left = max(0.0, self.queued.job.walltime_s - (now - self.start_s))
         return left / max(self.needed_s, 1e-9)
 
     @property
     def needed_s(self) -> float:
-        """Seconds for which it still runs at the present rate."""
+        """Remaining run time in seconds at the current speed."""
         return self.work_left_s * self.slowdown
 
     def remaining(self, now: float) -> ProfiledJob:
-        """Return what is ahead of it as a job of a co-allocation problem."""
+        """Return the rest of the job, as a job of a co-allocation problem."""
         total, job = self.work_left_s, self.queued.job
         profile = tuple(replace(stage, share=seconds / total) for stage, seconds in self.left)
         limit = max(0.0, job.walltime_s - (now - self.start_s))
@@ -100,49 +100,49 @@ class Progress:
 class SharedCores:
     """Cores that one job owns, and may share with a guest."""
 
-    host: Progress  # the job that owns it
-    guest: Progress | None = None  # the job that shares it, if one does
+    host: Progress  # the job that owns the cores
+    guest: Progress | None = None  # the job that shares them, if any
     percent: int = 0  # the guest's quota in percent of the cores
 
     @property
     def number(self) -> int:
-        """Its number: that of its owner, for no job owns another one before or after it."""
+        """Number of the allocation: that of its owner, as no job ever owns two allocations."""
         return self.host.number
 
     @property
     def cores(self) -> int:
-        """Cores of the allocation: those that its owner asked for."""
+        """Number of cores: those that the owner requested."""
         return self.host.queued.job.cores
 
     @property
     def jobs(self) -> list[Progress]:
-        """The jobs on it, the owner first."""
+        """The jobs on the cores, the owner first."""
         return [self.host] if self.guest is None else [self.host, self.guest]
 
     def takes(self, guest: ProfiledJob, heeds_memory: bool = True) -> bool:
-        """Whether it has no guest, and the cores and, where that is heeded, the memory that one asks for."""
+        """Whether it can take a guest: it has none, enough cores, and with ``heeds_memory`` enough memory."""
         if self.guest is not None or guest.cores > self.cores:
             return False
         held = self.host.queued.job.peak_memory() + guest.peak_memory() * guest.cores / self.cores
         return held <= 1.0 + ROUNDING or not heeds_memory
 
     def free_memory(self) -> float:
-        """Memory that its owner never occupies, in cores' worth of it."""
+        """Return the memory that the owner never occupies, in units of the memory per core."""
         return self.cores * (1.0 - self.host.queued.job.peak_memory())
 
     def idle_cores(self) -> float:
-        """Cores that its owner leaves idle in its present stage."""
+        """Return the number of cores that the owner leaves idle in its current stage."""
         return (1.0 - self.host.stage.cpu) * self.cores
 
     def set_rates(self, sharing: Sharing, interference: Interference) -> None:
-        """Set how fast its jobs are in their present stages."""
+        """Set the slowdowns of its jobs in their current stages."""
         quotas = [1.0 - self.percent / 100, self.percent / 100] if self.guest is not None else [1.0]
         tenants = [Tenant(one.queued.job.cores, one.stage, quota) for one, quota in zip(self.jobs, quotas, strict=True)]
         for one, slowdown in zip(self.jobs, slowdowns(tenants, self.cores, sharing, interference), strict=True):
             one.slowdown = float(slowdown)
 
     def allotted_cores(self) -> list[float]:
-        """Cores that each job on it is entitled to: what its quota gives it, and no more than it asked for."""
+        """Return the cores that each job is entitled to: its quota, but at most the cores that it requested."""
         if self.guest is None:
             return [float(self.cores)]
         shared = self.percent / 100 * self.cores
@@ -151,7 +151,7 @@ class SharedCores:
 
 @dataclass(frozen=True, slots=True)
 class QuotaView:
-    """Queue and allocations as a scheduler sees them."""
+    """The scheduler's view of queue and allocations."""
 
     now: float  # time in seconds
     cores: int
@@ -162,21 +162,21 @@ class QuotaView:
 
     @property
     def free_cores(self) -> int:
-        """Cores that nobody owns."""
+        """Number of cores that no job owns."""
         return self.cores - sum(one.cores for one in self.allocations)
 
     def easy_starts(self) -> Iterator[Start]:
-        """Start jobs in order while they fit; then those behind that do not delay the first one that does not."""
+        """Yield starts as in EASY backfilling: jobs in order while they fit, then others that do not delay the next."""
         while self.queue and self.jobs[self.queue[0]].job.cores <= self.free_cores:
             yield Start(self.queue[0])
         if not self.queue:
             return
-        # When as many cores as the first job asks for are expected to be free, and how many more are then.
+        # Find when enough cores for the first job are expected to be free, and how many more are free then.
         releases = []
         for one in self.allocations:
             kept, host_end = 0, max(self.now, one.host.start_s + one.host.queued.job.walltime_s)
             if one.guest is not None:
-                # It keeps its own.
+                # When the host ends, the guest keeps its own cores.
                 kept = one.guest.queued.job.cores
                 releases.append((max(host_end, one.guest.start_s + one.guest.queued.job.walltime_s), kept))
             releases.append((host_end, one.cores - kept))
@@ -196,21 +196,21 @@ class QuotaView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Accounts:
-    """Sums over time, in the order of the jobs."""
+    """Sums over time for each job, in the order of the jobs."""
 
-    host_of: IntArray  # job beside which each started, -1 where it started on cores of its own, shape ``(n,)``
-    guests: IntArray  # guests that each job has had, shape ``(n,)``
+    host_of: IntArray  # job as whose guest each job started, -1 if it started on its own cores, shape ``(n,)``
+    guests: IntArray  # number of guests that each job has had, shape ``(n,)``
     busy_core_s: FloatArray  # core-seconds that each job kept busy, shape ``(n,)``
-    # Core-seconds that each job was entitled to by its quota, and those of them that it used; what a job takes beyond
-    # its quota, because another one leaves it, is not counted, shape ``(n,)``.
+    # Core-seconds that each job was entitled to by its quota, and how many of these it used, shape ``(n,)``. Use beyond
+    # the quota, of cores that the other job leaves idle, is not counted.
     allotted_core_s: FloatArray
     used_core_s: FloatArray
-    memory_core_s: FloatArray  # memory that each job occupied, in cores' worth of it times seconds, shape ``(n,)``
-    # Seconds for which each job owned its cores, and for which it had a guest on them, shape ``(n,)``.
+    memory_core_s: FloatArray  # memory of each job, in units of the memory per core, times seconds, shape ``(n,)``
+    # Seconds during which each job owned its cores, and during which it had a guest on them, shape ``(n,)``.
     owned_s: FloatArray
     hosting_s: FloatArray
-    # What sharing is worth: the work that each job did as a guest, and what each owner of cores would have done besides
-    # had it been alone, in seconds that it takes alone times the cores that it asked for, shape ``(n,)``.
+    # Gain and loss by sharing: the work that each job did as a guest, and the work that each owner of cores lost to its
+    # guests, in seconds of run time without other jobs times requested cores, shape ``(n,)``.
     gained_core_s: FloatArray
     lost_core_s: FloatArray
 
@@ -219,7 +219,7 @@ class _Accounts:
         return cls(np.full(jobs, NOBODY), np.zeros(jobs, dtype=np.int64), *(np.zeros(jobs) for _ in range(8)))
 
     def note(self, allocation: SharedCores, seconds: float) -> None:
-        # Some seconds in which nothing changes on an allocation.
+        # Add some seconds in which nothing changes on an allocation.
         self.owned_s[allocation.number] += seconds
         self.hosting_s[allocation.number] += seconds * (allocation.guest is not None)
         self.lost_core_s[allocation.number] += allocation.cores * seconds * (1.0 - 1.0 / allocation.host.slowdown)
@@ -241,26 +241,26 @@ class QuotaSchedule(Schedule):
 
     @property
     def slowdown(self) -> FloatArray:
-        """Run time of each job over that alone, shape ``(n,)``."""
+        """Run time of each job divided by its run time without other jobs, shape ``(n,)``."""
         return np.asarray(self.run_s / self.workload.run)
 
     @property
     def cpu_utilization(self) -> float:
-        """Busy core-seconds over those of the cluster."""
+        """Share of the cluster's core-seconds that jobs kept busy."""
         return float(self.accounts.busy_core_s.sum()) / (self.processors * self.makespan_s)
 
     @property
     def allotted_utilization(self) -> float:
-        """Core-seconds that jobs used of what they were entitled to."""
+        """Share of the core-seconds to which jobs were entitled that they used."""
         return float(self.accounts.used_core_s.sum() / self.accounts.allotted_core_s.sum())
 
     def of(self, application: str) -> IntArray:
-        """Numbers of the jobs of an application."""
+        """Return the numbers of the jobs of an application."""
         return np.flatnonzero([one.application == application for one in self.jobs])
 
 
 class QuotaExecution:
-    """Follows the allocations of a simulation, and gives every job the speed that it has in its present stage."""
+    """Tracks the allocations of a simulation, and sets the speed of every job in its current stage."""
 
     name = "quota"
 
@@ -270,14 +270,14 @@ class QuotaExecution:
         self.jobs = tuple(jobs)
         self.allocations: list[SharedCores] = []
         self.accounts = _Accounts.of(len(self.jobs))
-        # Seconds after which the scheduler is called again while jobs share; None for when something happens only.
+        # Seconds after which the scheduler is called again while jobs share cores; None to call it only at events.
         self.period_s: float | None = None
         self._sharing, self._interference, self._now = sharing, interference or Interference(), -np.inf
         self._known: set[int] = set()
         self._speeds: dict[int, float] = {}
 
     def follow(self, now: float, running: Sequence[int], guests: Mapping[int, Guest]) -> list[SharedCores]:
-        """Follow the simulation to a time, and to who runs where then; return the allocations whose owners ended."""
+        """Advance to a time and update the allocations; return the allocations whose owners have ended."""
         if now > self._now:
             for allocation in self.allocations:
                 self.accounts.note(allocation, now - self._now)
@@ -303,7 +303,7 @@ class QuotaExecution:
         return over
 
     def speeds(self, change: Change) -> Iterable[tuple[int, float]]:
-        """Return the jobs whose rate is another one; see `ExecutionModel.speeds`."""
+        """Return the jobs whose speed has changed; see `ExecutionModel.speeds`."""
         self.follow(change.now, change.running.tolist(), change.guests)
         for one in self._jobs():
             speed = 1.0 / one.slowdown
@@ -312,14 +312,14 @@ class QuotaExecution:
                 yield one.number, speed
 
     def next_change(self) -> float:
-        """When the next stage ends, or the period; the last stage of a job ends with it."""
+        """Return the next end of a stage or of the period; last stages are left out, as they end with their jobs."""
         stages = (self._now + one.until_next_s() for one in self._jobs() if len(one.left) > 1)
         shared = any(allocation.guest is not None for allocation in self.allocations)
         again = self._now + self.period_s if shared and self.period_s is not None else np.inf
         return min(*stages, again, np.inf)
 
     def measured(self, schedule: Schedule) -> QuotaSchedule:
-        """Return a schedule with what the jobs used."""
+        """Return the schedule with the accounts of the jobs."""
         kept = {each.name: getattr(schedule, each.name) for each in fields(Schedule)}
         return QuotaSchedule(**kept, jobs=self.jobs, accounts=self.accounts)
 

@@ -1,8 +1,9 @@
 """Schedulers of shared allocations: ``space-sharing``, ``static-50`` and ``coallocation``.
 
-The first is FCFS with EASY backfilling and shares none, the second shares every allocation half and half, whatever runs
-on it (the ASAX paper's *Static*), the third does as the first, and then solves the co-allocation of waiting to
-running jobs at every scheduling point. `AskingSimulation` stops wherever somebody outside is to say a quota.
+``space-sharing`` is FCFS with EASY backfilling, without sharing. ``static-50`` shares every allocation half and half,
+regardless of the jobs (the ASAX paper's *Static*). ``coallocation`` schedules like ``space-sharing``, and then solves
+the co-allocation of waiting with running jobs at every scheduling point. `AskingSimulation` stops whenever the caller
+must decide a quota.
 """
 
 from abc import ABC, abstractmethod
@@ -29,28 +30,28 @@ from allocopt.traces.workload import Workload
 
 
 class QuotaScheduler(ABC):
-    """A scheduler that sees the allocations besides the queue; it is simulated with `QuotaExecution`."""
+    """A scheduler that sees the allocations in addition to the queue; requires the execution model `QuotaExecution`."""
 
-    # Seconds after which it is asked again while jobs share, though nothing happened; None for never.
+    # Seconds after which it is called again while jobs share cores, even without an event; None for never.
     period_s: float | None = None
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """Name under which it is asked for."""
+        """Name of the policy."""
 
     @abstractmethod
     def share(self, view: QuotaView) -> Iterable[Decision]:
-        """Return which jobs start, where, and which quotas change; the view shows each decision before the next."""
+        """Return the starts and changes of quotas; if they are yielded, the view shows the effect of earlier ones."""
 
     def ended(self, view: QuotaView, allocation: SharedCores) -> None:  # noqa: B027 - most learn nothing
-        """Take note that the owner of an allocation has just ended; the guest that it had, if any, now owns its own."""
+        """Handle the end of an allocation's owner; its guest, if any, now owns an allocation of its own."""
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Say which allocations are over, then decide, once all jobs that should end together have ended."""
+        """Report ended allocations with `ended`, then decide, as soon as all jobs that end together have ended."""
         execution = view.execution
         if not view.takes_guests:
-            fault = "divides cores between jobs that share them, which is known of a pool only, not of nodes"
+            fault = "lets jobs share cores, which needs a pool; this machine has nodes"
             raise UsageError(f"policy {self.name!r} {fault}")
         if not isinstance(execution, QuotaExecution) or len(execution.jobs) != len(view.ids):
             raise UsageError(f"policy {self.name!r} needs a QuotaExecution of the workload's {len(view.ids)} jobs")
@@ -68,13 +69,13 @@ class QuotaScheduler(ABC):
             shown.queue[:] = view.queue.tolist()
 
     def execution(self, workload: Workload) -> QuotaExecution:
-        """Return the model of jobs that run workflows of the ASAX paper; raise `InvalidProblemError` for others."""
+        """Return the model for workflows of the ASAX paper; raise `InvalidProblemError` for other applications."""
         return QuotaExecution(profiled_jobs(workload, WORKFLOWS))
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceSharing(QuotaScheduler):
-    """Batch scheduling: no job shares."""
+    """Batch scheduling without sharing."""
 
     name: ClassVar[str] = "space-sharing"
 
@@ -82,16 +83,16 @@ class SpaceSharing(QuotaScheduler):
         return view.easy_starts()
 
 
-# Seconds of work below which a job is about to end, and no longer a host.
+# Seconds of remaining work below which a job gets no guest, as it is about to end.
 _SOON_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class StaticSharing(QuotaScheduler):
-    """Share space, and place each job that still waits beside the first one that has the cores and no guest."""
+    """Space sharing; then each waiting job becomes the guest of the first job with enough cores and no guest."""
 
-    percent: int = 50  # quota of every guest, above 0 and at most 90; any other is a `UsageError`
-    heeds_memory: bool = False  # whether the first one must have the memory, too: what the paper's does not look at
+    percent: int = 50  # quota of every guest, above 0 and at most 90; otherwise `UsageError`
+    heeds_memory: bool = False  # whether the host must also have enough memory, which the paper's policy ignores
 
     def __post_init__(self) -> None:
         if not 0 < self.percent <= LARGEST_PERCENT:
@@ -111,7 +112,7 @@ class StaticSharing(QuotaScheduler):
 
 @dataclass(frozen=True, slots=True)
 class CoallocationScheduler(QuotaScheduler):
-    """Space sharing, and guests for allocations without one by a solver that knows all profiles."""
+    """Space sharing; then a solver that knows all profiles chooses guests for allocations without one."""
 
     solver: str = "scip"
     objective: CoallocationObjective = CoallocationObjective.THROUGHPUT
@@ -131,7 +132,7 @@ class CoallocationScheduler(QuotaScheduler):
             return
         queue = list(view.queue)
         running = (one.host.remaining(view.now) for one in hosts)
-        # How long a job would still wait is not known; its limit stands for it.
+        # The further wait of a job is unknown, so use its limit instead.
         waiting = (view.jobs[job].job for job in queue)
         problem = CoallocationProblem(
             tuple(replace(job, id=str(number)) for number, job in enumerate(running)),
@@ -149,12 +150,12 @@ class CoallocationScheduler(QuotaScheduler):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Asks which quota a job gets on the cores of another one."""
+    """Asks for the quota of a job on the cores of another job."""
 
     view: QuotaView
-    # Where; its owner is the host.
+    # The allocation of the host, which owns it.
     allocation: SharedCores
-    # Number of the guest, and whether it is there already, and gets another quota, or waits, and may be refused.
+    # Number of the guest. If it ``is_there``, its quota may change; otherwise it waits and may be refused.
     guest: int
     is_there: bool
 
@@ -166,17 +167,17 @@ class Question:
 
 @dataclass
 class _Asking(QuotaScheduler):
-    """Starts what EASY starts, then puts one question after the other: every quota is somebody else's.
+    """Starts jobs as EASY does, then asks one question after the other for the quotas.
 
-    First the guests that are there, by the age of their hosts; then the jobs that wait, in the order of the queue, each
-    beside every running job that can take it, those with the most idle cores first, until one does. A question is put
-    once at every scheduling point.
+    First come the current guests, by the age of their hosts. Then the waiting jobs follow, in the order of the queue,
+    each with every running job that can take it, those with the most idle cores first, until it is accepted. Each
+    question is asked once at every scheduling point.
     """
 
     window: int | None
     heeds_memory: bool
     period_s: float | None
-    question: Question | None = field(init=False, default=None)  # what is to be answered next; None if nothing is
+    question: Question | None = field(init=False, default=None)  # the next question to answer; None if there is none
     # The answer, in percent, 0 to leave everything as it is; None at a new scheduling point.
     answer: int | None = field(init=False, default=None)
     _put: set[tuple[int, int]] = field(init=False, default_factory=set)
@@ -205,10 +206,11 @@ class _Asking(QuotaScheduler):
 
 
 class AskingSimulation:
-    """A simulation from one question to the next: what EASY starts starts, and every quota is somebody else's.
+    """A simulation that runs from one question about a quota to the next; jobs start as in EASY backfilling.
 
-    The ``window`` waiting jobs that are asked about, None for all, may be placed only where there is the memory if that
-    is heeded. It is asked again after ``period_s`` seconds while jobs share, though nothing happened; None for never.
+    Questions concern the first ``window`` waiting jobs, None for all. With ``heeds_memory``, hosts must have enough
+    memory for them. Questions are asked again after ``period_s`` seconds while jobs share cores, even without an event;
+    None for never.
     """
 
     def __init__(
@@ -230,11 +232,11 @@ class AskingSimulation:
 
     @property
     def question(self) -> Question | None:
-        """What is to be answered next; None at the end."""
+        """The next question to answer; None at the end."""
         return self._asking.question
 
     def take(self, percent: int) -> None:
-        """Answer the question, and go on to the next one or to the end."""
+        """Answer the question, and advance to the next one or to the end."""
         self._asking.answer = percent
         self._simulation.decide()
         self._go_on()
@@ -250,7 +252,7 @@ class AskingSimulation:
         return self._simulation.view.now
 
     def schedule(self) -> QuotaSchedule:
-        """Return what has happened so far; what is still to come is NaN."""
+        """Return the schedule so far; future times are NaN."""
         state = self._simulation.state.jobs
         start, end = state["start"].copy(), state["end"].copy()
         end[self._simulation.view.running] = np.nan

@@ -1,1 +1,1 @@
-"""Simulation of clusters whose nodes jobs share: cores, memory and GPUs of nodes in partitions."""
+"""Simulation of clusters with shared nodes: jobs get cores, memory and GPUs of nodes in partitions."""

@@ -1,4 +1,4 @@
-"""Which jobs of a trace a cluster takes, and what each asks of it."""
+"""Admission: which jobs of a trace a cluster accepts, and their requests."""
 
 from dataclasses import replace
 
@@ -17,10 +17,10 @@ from allocopt.traces.workload import Workload
 def asked_of(workload: Workload, cluster: Cluster) -> tuple[list[ClusterRequest], IntArray, list[UnservedError | None]]:
     """Return the distinct requests of jobs, the number of each job's request, and why a job cannot be served, or None.
 
-    The requests are those that the cluster can serve; the numbers hold only if it can serve all.
+    Only requests that the cluster can serve are returned, so the numbers are valid only if it can serve all.
     """
     if cluster.topology.is_beside:
-        raise UsageError("jobs get nodes side by side in the cluster's rings or toruses, which is not simulated")
+        raise UsageError("jobs need adjacent nodes in the cluster's rings or toruses, which is not simulated")
     numbers: dict[Request, int] = {}
     made: list[ClusterRequest | UnservedError] = []
     number = np.empty(len(workload), dtype=np.int64)
@@ -37,7 +37,7 @@ def asked_of(workload: Workload, cluster: Cluster) -> tuple[list[ClusterRequest]
     def fault(found: ClusterRequest | UnservedError, estimate: float, run: float) -> UnservedError | None:
         if isinstance(found, UnservedError):
             return found
-        # An estimate equal to the run time stands for one that was not given.
+        # An estimate that equals the run time means that none was given.
         if estimate <= limits[found.partition] or estimate == run:
             return None
         return over_time(estimate, limits[found.partition], cluster.partitions[found.partition].name)
@@ -48,18 +48,18 @@ def asked_of(workload: Workload, cluster: Cluster) -> tuple[list[ClusterRequest]
 
 
 def machine_of(topology: NamedTree) -> Platform | Cluster:
-    """Return a machine of whole nodes: a cluster on blocks or a forest, where a job may not span all groups."""
+    """Return a machine of whole nodes; a cluster if blocks or a forest limit which nodes a job may get together."""
     return Platform.whole_nodes(topology.tree) if topology.is_plain else Cluster.whole_nodes(topology)
 
 
 def admitted(workload: Workload, cluster: Cluster, *, in_nodes: bool, skip_oversized: bool) -> Workload:
     """Return the jobs that a cluster accepts, with their requests.
 
-    Jobs without a request get whole nodes if jobs are counted ``in_nodes``; so do all jobs on a cluster if nothing is
-    known of its nodes. Jobs over the limits of their partition are dropped and counted, as Slurm refuses them. Jobs
-    that the cluster can never serve are dropped and counted by reason (`UnservedError`) if ``skip_oversized``;
-    otherwise `InvalidProblemError` names the first one, and how many there are for each reason. Raises `UsageError` for
-    rings and toruses: which of their nodes Slurm gives together is not known.
+    Jobs without a request get whole nodes if jobs are counted ``in_nodes``. If the resources of the cluster's nodes are
+    unknown, all jobs get whole nodes. Jobs over the limits of their partition are dropped and counted, as Slurm refuses
+    them. Jobs that the cluster can never serve are dropped and counted by reason (`UnservedError`) if
+    ``skip_oversized``; otherwise `InvalidProblemError` names the first one, and the number of jobs for each reason.
+    Raises `UsageError` for rings and toruses, because it is not known how Slurm chooses their nodes.
     """
     if in_nodes or cluster.is_bare:
         known = [None] * len(workload) if cluster.is_bare else workload.requests.tolist()
@@ -74,7 +74,7 @@ def admitted(workload: Workload, cluster: Cluster, *, in_nodes: bool, skip_overs
 
 
 def refuse(workload: Workload, faults: list[UnservedError | None]) -> None:
-    """Raise `InvalidProblemError` if a job has a fault: it names the first one, and counts all by reason."""
+    """Raise `InvalidProblemError` if a job has a fault; it names the first such job, and counts all by reason."""
     found = [(job, fault) for job, fault in enumerate(faults) if fault is not None]
     for job, fault in found[:1]:
         told = fault.fault

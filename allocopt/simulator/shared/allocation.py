@@ -1,4 +1,4 @@
-"""Choosing nodes for a job on shared nodes, and holding what it gets there."""
+"""Chooses nodes for a job on shared nodes, and books the amounts that it holds there."""
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined
@@ -8,12 +8,12 @@ from allocopt.simulator.shared.state import ALONE, AllocationRule, Shared
 
 FIRST_FIT, LEAST_LOADED = int(AllocationRule.FIRST_FIT), int(AllocationRule.LEAST_LOADED)
 LOWEST_SWITCH = int(AllocationRule.LOWEST_SWITCH)
-MANY = 2**20  # more than there are nodes or groups, so that value * MANY + number orders by value, then number
+MANY = 2**20  # more than any number of nodes or groups, so that value * MANY + number sorts by value, then number
 
 
 @inlined
 def _tasks_in(s: Shared, table: int, node: int, shape: int) -> int:
-    """Tasks of a shape that a node has room for in a table of amounts."""
+    """Return how many tasks of a shape a node has room for, by a table of amounts."""
     about = s.shapes[shape]
     if s.users[table, node] >= (1 if about.is_exclusive else ALONE):
         return 0
@@ -22,13 +22,13 @@ def _tasks_in(s: Shared, table: int, node: int, shape: int) -> int:
 
 @inlined
 def _tasks_on(s: Shared, node: int, shape: int) -> int:
-    """Tasks of a shape that a node has room for beside the respected reservations."""
+    """Return how many tasks of a shape a node has room for in addition to the respected reservations."""
     tasks = _tasks_in(s, s.clock[0].table, node, shape)
-    # On a full machine most nodes end here.
+    # On a full machine the function returns here for most nodes.
     if tasks == 0 or s.closed[node] or meets_downtime(s, node, s.clock[0].looks_at, s.shapes[shape].estimate):
         return 0
     for partition in range(s.respected.size):
-        # On other nodes than its own a reservation leaves all that is free now.
+        # A reservation only matters on its own nodes.
         if tasks > 0 and s.respected[partition] and s.reserved[partition, node]:
             tasks = min(tasks, _tasks_in(s, 1 + partition, node, shape))
     return tasks
@@ -36,14 +36,14 @@ def _tasks_on(s: Shared, node: int, shape: int) -> int:
 
 @inlined
 def useful_tasks(s: Shared, node: int, shape: int) -> int:
-    """Tasks of a shape that a node has room for; 0 if a job gets one node only, and this one cannot take all tasks."""
+    """Return how many tasks of a shape a node has room for; 0 if a one-node job does not fit completely."""
     tasks = _tasks_on(s, node, shape)
     return 0 if s.shapes[shape].most_nodes == 1 and tasks < s.shapes[shape].tasks else tasks
 
 
 @helper()
 def sink(heap: IntArray, keys: IntArray, at: int, size: int) -> None:
-    """Restore a heap, headed by the least key, below a place."""
+    """Restore a heap, with the least key at the top, below a position."""
     while 2 * at + 1 < size:
         child = 2 * at + 1
         if child + 1 < size and keys[heap[child + 1]] < keys[heap[child]]:
@@ -56,7 +56,7 @@ def sink(heap: IntArray, keys: IntArray, at: int, size: int) -> None:
 
 @helper()
 def _sort(s: Shared, size: int) -> None:
-    """Sort the first ``size`` chosen nodes by descending key (by a heap: there may be thousands)."""
+    """Sort the first ``size`` chosen nodes by descending key, with a heap as there may be thousands."""
     nodes, keys = s.chosen[0], s.chosen[2]
     for at in range(size // 2 - 1, -1, -1):
         sink(nodes, keys, at, size)
@@ -67,18 +67,18 @@ def _sort(s: Shared, size: int) -> None:
 
 @inlined
 def _take(s: Shared, shape: int, n: int) -> int:
-    """Give a job's tasks to the first of ``n`` candidates; return how many it takes, 0 if they are too few."""
+    """Give a job's tasks to the first of ``n`` candidates; return how many nodes it takes, 0 if there are too few."""
     about, left, used, room = s.shapes[shape], s.shapes[shape].tasks, 0, 0
     part = about.part
     least, most = -(-about.least_nodes // part) * part, min(n, about.most_nodes // part * part)
-    # The first nodes with room for all tasks, in whole segments.
+    # Take the first nodes until they have room for all tasks, in whole segments.
     while used < most and (room < left or used < least or used % part > 0):
         room += s.chosen[1, s.chosen[0, used]]
         used += 1
     if room < left or not least <= used <= left:
         return 0
     for i in range(used):
-        # Every node that follows gets at least one task.
+        # Leave at least one task for every following node.
         s.chosen[3, i] = min(s.chosen[1, s.chosen[0, i]], left - (used - i - 1))
         left -= s.chosen[3, i]
     return used
@@ -86,11 +86,11 @@ def _take(s: Shared, shape: int, n: int) -> int:
 
 @helper()
 def _gather_segments(s: Shared, shape: int, n: int) -> int:
-    """Move those of ``n`` candidates that make whole segments to the front, segment by segment; return how many.
+    """Move those of ``n`` candidates that form whole segments to the front, segment by segment; return their number.
 
-    Segments stand in the order of their first candidates.
+    Segments are in the order of their first candidates.
     """
-    # For each group: candidates that are still to be moved, and the place where the next one goes.
+    # For each group: number of candidates that remain to be moved, and the position of the next one.
     coming, place = s.sums[0], s.sums[1]
     for level in range(s.groups.shape[0]):
         size = s.segments[shape, level]
@@ -126,13 +126,13 @@ def _gather_segments(s: Shared, shape: int, n: int) -> int:
 
 @inlined
 def _take_whole(s: Shared, shape: int, n: int) -> int:
-    """Give a job's tasks to the first of ``n`` candidates in whole segments; return how many, 0 if they are too few."""
+    """Give a job's tasks to the first of ``n`` candidates in whole segments; return how many, 0 if too few."""
     return _take(s, shape, _gather_segments(s, shape, n) if s.shapes[shape].part > 1 else n)
 
 
 @helper()
 def _choose_inside(s: Shared, shape: int) -> int:
-    """Choose nodes for a job from those marked ``inside``; return how many, 0 for none.
+    """Choose nodes for a job among those marked ``inside``; return how many, 0 if it does not fit.
 
     The nodes are written to row 0 of ``chosen``, their tasks to row 3.
     """
@@ -158,7 +158,7 @@ def _choose_inside(s: Shared, shape: int) -> int:
         _sort(s, n)
     used = _take_whole(s, shape, n)
     if used == 0:
-        # Nodes with most room may hold the job where the first ones do not.
+        # Try again with the nodes that have room for most tasks first.
         for i in range(n):
             s.chosen[2, s.chosen[0, i]] = s.chosen[1, s.chosen[0, i]] * MANY - s.chosen[0, i]
         _sort(s, n)
@@ -168,7 +168,7 @@ def _choose_inside(s: Shared, shape: int) -> int:
 
 @helper()
 def _count_room(s: Shared, shape: int, level: int) -> None:
-    """Count the room of the nodes ``inside`` by group of a level: tasks in row 0 of ``sums``, nodes in row 1."""
+    """Sum the room of the nodes ``inside`` by group of a level: tasks in row 0 of ``sums``, nodes in row 1."""
     for group in range(s.sums.shape[1]):
         s.sums[0, group] = 0
         s.sums[1, group] = 0
@@ -181,7 +181,7 @@ def _count_room(s: Shared, shape: int, level: int) -> None:
 
 @helper()
 def _limit_groups(s: Shared, shape: int, level: int) -> None:
-    """Leave ``inside`` only as many groups of each level below ``level`` as a job may span: those with most room."""
+    """Keep ``inside`` only the groups with most room: at each level below ``level`` as many as a job may span."""
     for below in range(level - 1, -1, -1):
         most = s.most_groups[shape, below]
         if most == 0:
@@ -200,7 +200,7 @@ def _limit_groups(s: Shared, shape: int, level: int) -> None:
 
 @inlined
 def _look_inside(s: Shared, mask: int, level: int, group: int) -> None:
-    """Mark the nodes of a set as ``inside``; only those in a group of a level, unless the level is -1."""
+    """Mark the nodes of a set as ``inside``, and if the level is not -1, only those in a group of the level."""
     s.clock[0].work -= s.order.size
     for node in range(s.order.size):
         s.inside[node] = s.masks[mask, node] and (level < 0 or s.groups[level, node] == group)
@@ -208,7 +208,7 @@ def _look_inside(s: Shared, mask: int, level: int, group: int) -> None:
 
 @helper()
 def _choose_within(s: Shared, shape: int, mask: int, level: int) -> int:
-    """Choose nodes within one group of a level: the groups with room for the job are tried, the least room first."""
+    """Choose nodes within one group of a level; groups with room for the job are tried in order of increasing room."""
     about, fullest = s.shapes[shape], 0
     while True:
         _look_inside(s, mask, -1, 0)
@@ -233,12 +233,12 @@ def _choose_within(s: Shared, shape: int, mask: int, level: int) -> int:
 
 @helper()
 def choose(s: Shared, shape: int) -> int:
-    """Choose nodes that have room for a job beside the respected reservations; return how many, 0 for none."""
+    """Choose nodes for a job in addition to the respected reservations; return how many, 0 if it does not fit."""
     about, levels = s.shapes[shape], s.groups.shape[0]
     for mask in range(about.first_mask, about.first_mask + about.n_masks):
         used = 0
         if s.rules[0].allocation == LOWEST_SWITCH and not about.is_limited:
-            # A job of one node fits below a leaf switch or nowhere.
+            # A one-node job fits below a leaf switch or nowhere.
             for level in range(levels if about.level < 0 else about.level):
                 if used == 0:
                     used = _choose_within(s, shape, mask, level)
@@ -256,14 +256,14 @@ def choose(s: Shared, shape: int) -> int:
 
 @inlined
 def amount_on(s: Shared, shape: int, node: int, tasks: int, resource: int) -> int:
-    """Amount of a resource that a job of a shape holds on a node with so many of its tasks."""
+    """Return the amount of a resource that a job of a shape holds on a node with ``tasks`` of its tasks."""
     amount: int = s.per_node[shape, resource] + tasks * s.per_task[shape, resource]
     return int(s.capacity[node, resource]) if s.shapes[shape].is_exclusive else amount
 
 
 @inlined
 def amounts_held(s: Shared, table: int, shape: int, node: int, tasks: int, sign: int) -> None:
-    """Take from a table what a job holds on a node (sign 1), or give it back (sign -1)."""
+    """Subtract the amounts that a job holds on a node from a table (sign 1), or add them again (sign -1)."""
     s.users[table, node] += sign * (ALONE if s.shapes[shape].is_exclusive else 1)
     for resource in range(s.capacity.shape[1]):
         s.room[table, node, resource] -= sign * amount_on(s, shape, node, tasks, resource)

@@ -1,4 +1,4 @@
-"""Downtimes on shared nodes: which ones schedulers know of, and what happens when they begin and end."""
+"""Downtimes on shared nodes: which downtimes schedulers know, and the effects of their begins and ends."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +37,7 @@ def downtime_records(cluster: Cluster, downtimes: Sequence[Downtime]) -> Any:
 
 
 def nodes_meeting_downtime(s: Shared, estimate: float) -> BoolArray:
-    """Whether a job with this estimate, started now, would meet a known downtime of each node, shape ``(nodes,)``."""
+    """Return whether a job with this estimate, if started now, would meet a known downtime of each node."""
     now = s.clock["now"][0]
     known = s.downtimes[(s.downtimes["is_announced"] > 0) | (s.downtimes["begin"] <= now)]
     begins_before_end_of_job = (known["begin"] <= now) | (known["begin"] < now + estimate)
@@ -48,14 +48,14 @@ def nodes_meeting_downtime(s: Shared, estimate: float) -> BoolArray:
 
 @inlined
 def is_known_downtime(s: Shared, row: int) -> bool:
-    """Whether schedulers know of the downtime in a row of `Shared.downtimes`: it is announced, or has begun."""
+    """Whether schedulers know the downtime in a row of `Shared.downtimes`: it is announced, or has begun."""
     return bool(s.downtimes[row].is_announced or s.downtimes[row].begin <= s.clock[0].now)
 
 
 @inlined
 def meets_downtime(s: Shared, node: int, since: float, estimate: float) -> bool:
     """Whether a job with this estimate, started on a node at ``since``, would meet a known downtime of the node."""
-    # Without downtimes this costs nothing: it is asked of every node that is looked at.
+    # Return at once without downtimes, because this is called for every examined node.
     if s.downtimes.size == 0:
         return False
     for row in range(s.first_downtime[node], s.first_downtime[node + 1]):
@@ -68,7 +68,7 @@ def meets_downtime(s: Shared, node: int, since: float, estimate: float) -> bool:
 @next_machine_change.answer(Shared)
 @inlined
 def _next_machine_change(s: Shared) -> float:
-    """Return the time at which a node next fails or comes back."""
+    """Return the next time at which a node fails or comes back."""
     return float(s.changes[s.clock[0].next_change])
 
 
@@ -88,7 +88,7 @@ def _first_job_to_requeue(s: Shared, failed: BoolArray) -> int:
 
 @inlined
 def requeue_on_nodes(s: Shared, job: int) -> None:
-    """Stop a running job, which then has no nodes, and let it join the queue again; see `requeue`."""
+    """Stop a running job, release its nodes, and put it into the queue again; see `requeue`."""
     requeue(s, job)
     s.jobs[job].n_nodes = 0
 
@@ -96,7 +96,7 @@ def requeue_on_nodes(s: Shared, job: int) -> None:
 @change_machine.answer(Shared)
 @helper()
 def _change_nodes(s: Shared) -> None:
-    """Bring back nodes whose downtime ends now; requeue the jobs of nodes that fail now, in the order of submission."""
+    """Bring back nodes whose downtime ends now; requeue the jobs on nodes that fail now, in order of submission."""
     clock, failed = s.clock[0], s.inside
     while s.changes[clock.next_change] <= clock.now:
         clock.next_change += 1

@@ -1,13 +1,13 @@
-"""Scheduling passes over shared nodes: who starts, and where.
+"""Scheduling passes over shared nodes: which jobs start, and where.
 
-EASY backfilling makes a reservation for the first job of each partition that finds no room: a later job may start if it
-ends by its estimate before the reservation begins, or fits beside it. Conservative backfilling is Slurm's: at events
-jobs start as without backfilling, and periodically a walk along the queue (`walk`) starts each job or reserves whole
-nodes for it.
+EASY backfilling makes a reservation for the first job of each partition that does not fit. A later job may start if it
+ends by its estimate before the reservation begins, or fits in addition to it. Conservative backfilling is Slurm's: at
+events, jobs start as without backfilling; periodically, a walk along the queue (`walk`) starts each job or reserves
+whole nodes for it.
 
-Two things make passes over a long queue cheap. Room only shrinks until a job ends, so once a job of a shape has found
-none, other jobs of this shape need not look: a pass compares only the first jobs of lines. And it is kept how much room
-there was: only nodes that jobs have left since then can provide more.
+Two things make passes over a long queue cheap. First, room only shrinks until a job ends. Once a job of a shape does
+not fit, other jobs of this shape do not fit either, so a pass compares only the first jobs of lines. Second, the room
+at that time is recorded: only nodes that were released since then can provide more.
 """
 
 import numpy as np
@@ -54,7 +54,7 @@ FIRST_FIT, CONSERVATIVE = int(Backfill.FIRST_FIT), int(Backfill.CONSERVATIVE)
 @hold.answer(Shared)
 @helper()
 def _hold_nodes(s: Shared, job: int, sign: int) -> None:
-    """Take what a job holds on its nodes, or give it back: in the table of now and in those of the reservations."""
+    """Subtract (sign 1) or add (sign -1) the amounts of a job on its nodes, in tables of now and of reservations."""
     record = s.jobs[job]
     for place in range(record.first, record.first + record.n_nodes):
         node, tasks = s.held[0, place], s.held[1, place]
@@ -68,12 +68,12 @@ def _hold_nodes(s: Shared, job: int, sign: int) -> None:
             plan = s.partitions[partition]
             if plan.job < 0:
                 continue
-            # A job that ends before a reservation begins does not count there.
+            # A job that ends before a reservation begins is not in its table.
             is_there = record.expected_end > plan.shadow and s.reserved[partition, node]
             if is_there:
                 amounts_held(s, 1 + partition, record.shape, node, tasks, sign)
             if sign > 0:
-                # A job ahead in the queue need not respect the reservation.
+                # Earlier jobs in the queue need not respect the reservation, so it may have become invalid.
                 plan.is_stale |= int(is_there)
             else:
                 plan.is_stale |= int(s.allowed[s.shapes[s.jobs[plan.job].shape].union, node])
@@ -82,7 +82,7 @@ def _hold_nodes(s: Shared, job: int, sign: int) -> None:
 @distrust_plans.answer(Shared)
 @inlined
 def _distrust_plans(s: Shared) -> None:
-    """Let every reservation be made anew."""
+    """Mark every reservation as stale, so that it is made again."""
     for partition in range(s.partitions.size):
         s.partitions[partition].is_stale = 1
 
@@ -100,12 +100,12 @@ def start_on_chosen(s: Shared, job: int, used: int) -> None:
 
 @inlined
 def _has_no_room(s: Shared, shape: int, failure: int) -> bool:
-    """Whether jobs that had no room still have none: only nodes that were released since then may have more."""
+    """Whether jobs that did not fit still do not fit; only nodes that were released since then may have more room."""
     about, clock, last = s.shapes[shape], s.clock[0], s.failures[failure]
     if last.released < 0:
         return False
     for partition in range(s.respected.size):
-        # Respecting more reservations than then leaves no more room; respecting fewer may.
+        # With fewer respected reservations than then there may be more room.
         if failure != shape and s.respected_then[shape, partition] and not s.respected[partition]:
             return False
     if clock.n_released - last.released > s.releases.size:
@@ -119,16 +119,16 @@ def _has_no_room(s: Shared, shape: int, failure: int) -> bool:
             last.nodes += tasks > 0
     last.released = clock.n_released
     for partition in range(s.respected.size):
-        # The new count holds only while at least these are respected.
+        # The updated count is valid only while at least these are respected.
         s.respected_then[shape, partition] |= failure != shape and s.respected[partition]
     return bool(last.tasks < about.tasks or last.nodes < about.least_nodes)
 
 
 @inlined
 def find_room(s: Shared, job: int) -> int:
-    """Choose nodes for a job beside the reservations of blocked partitions that begin before it ends.
+    """Choose nodes for a job in addition to the reservations of blocked partitions that begin before it ends.
 
-    Returns how many, 0 for none.
+    Returns the number of nodes, 0 if the job does not fit.
     """
     clock, shape = s.clock[0], s.jobs[job].shape
     failure = shape
@@ -142,13 +142,13 @@ def find_room(s: Shared, job: int) -> int:
             failure = s.shapes.size + shape
     if failure != shape and _has_no_room(s, shape, failure):
         return 0
-    # Most jobs have found no room before this: a call copies the state, which takes longer than to see that.
+    # Most jobs are rejected above, without the call of a helper, which copies the state and takes longer.
     return _choose_or_count(s, shape, failure)
 
 
 @helper()
 def _choose_or_count(s: Shared, shape: int, failure: int) -> int:
-    """Choose nodes for a job and return how many; if there are none, count the room that there is, and return 0."""
+    """Choose nodes for a job and return how many; if it does not fit, record the available room and return 0."""
     used = choose(s, shape)
     if used > 0:
         return used
@@ -182,7 +182,7 @@ def _begin_pass(s: Shared, part: int) -> None:
 
 @inlined
 def forget_empty_lines(s: Shared) -> None:
-    """Forget lines in which no job waits any more."""
+    """Remove lines without waiting jobs."""
     clock, kept = s.clock[0], 0
     for place in range(clock.n_waiting):
         line = s.waiting[0, place]
@@ -194,7 +194,7 @@ def forget_empty_lines(s: Shared) -> None:
 
 @helper()
 def end_pass(s: Shared) -> None:
-    """End a pass: drop lines in which no job waits any more, and reservations of partitions that are not blocked."""
+    """End a pass: remove lines without waiting jobs, and reservations of partitions that are not blocked."""
     s.clock[0].part = NO_PASS
     forget_empty_lines(s)
     for partition in range(s.partitions.size):
@@ -204,7 +204,7 @@ def end_pass(s: Shared) -> None:
 
 @inlined
 def _may_start(s: Shared, shape: int) -> bool:
-    """Whether jobs of a shape may start in this part of a pass if they have room."""
+    """Whether jobs of a shape may start in this part of a pass if they fit."""
     is_blocked = s.partitions[s.shapes[shape].partition].is_blocked
     if s.shapes[shape].is_refused:
         return False
@@ -229,14 +229,14 @@ def _is_over(s: Shared) -> bool:
 @next_job.answer(Shared)
 @inlined
 def _next_job(s: Shared) -> int:
-    """Return the first of the jobs that are looked at: one of each line, until one of its shape finds no room."""
+    """Return the next job to examine: the first among one job of each line whose shape has not been refused."""
     return int(s.queue[s.waiting[1, 0]].looked_at) if s.clock[0].n_left > 0 else NOBODY
 
 
 @must_pause.answer(Shared)
 @inlined
 def _must_pause(s: Shared) -> bool:
-    """Count the job that is looked at as work; return whether the work that was asked for is used up."""
+    """Count the examined job as work; return whether the allowed work is used up."""
     s.clock[0].work -= 1
     return bool(s.clock[0].work < 0)
 
@@ -244,7 +244,7 @@ def _must_pause(s: Shared) -> bool:
 @look_for_room.answer(Shared)
 @inlined
 def _look_for_room(s: Shared, job: int) -> int:
-    """Choose nodes for a job that may start in this part of a pass, unless Python has chosen them."""
+    """Choose nodes for a job that may start in this part of a pass, if the caller has not chosen them."""
     clock = s.clock[0]
     if clock.n_chosen > 0:
         return ROOM
@@ -259,7 +259,7 @@ def _look_for_room(s: Shared, job: int) -> int:
 
 @inlined
 def _look_at_next(s: Shared, n_started: int) -> None:
-    """Put the line of the job that was looked at in its place, after so many starts, or end this part of the pass."""
+    """Move the line of the examined job to its new position, or end this part of the pass; see `put_in_place`."""
     if _is_over(s):
         s.clock[0].n_left = 0
     else:
@@ -269,7 +269,7 @@ def _look_at_next(s: Shared, n_started: int) -> None:
 @start_in_room.answer(Shared)
 @inlined
 def _start_in_room(s: Shared, job: int) -> None:
-    """Start a job on the nodes that were chosen for it."""
+    """Start a job on the chosen nodes."""
     used = s.clock[0].n_chosen
     s.clock[0].n_chosen = 0
     take_from_queue(s, s.jobs[job].line)
@@ -280,20 +280,20 @@ def _start_in_room(s: Shared, job: int) -> None:
 @is_blocked.answer(Shared)
 @inlined
 def _is_blocked(s: Shared, job: int) -> bool:
-    """Whether a job of its partition has found no room in this pass."""
+    """Whether another job of its partition did not fit in this pass."""
     return bool(s.partitions[s.shapes[s.jobs[job].shape].partition].is_blocked)
 
 
 @leave_waiting.answer(Shared)
 @inlined
 def _leave_waiting(s: Shared, job: int) -> None:
-    """Leave the job waiting; in a walk, the next one of its line is looked at, else no further one of its shape."""
+    """Leave the job waiting; a walk goes on with the next job of its line, other parts skip jobs of its shape."""
     line, shape = s.queue[s.jobs[job].line], s.shapes[s.jobs[job].shape]
     if s.clock[0].part == WALK:
         line.passed = job
         line.looked_at = s.jobs[job].next_waiting
     else:
-        # If the partition was blocked before, room for the job may not have been looked for.
+        # If the partition was already blocked, the search for room may have been skipped.
         shape.is_refused |= int(_may_start(s, s.jobs[job].shape))
         s.partitions[shape.partition].is_blocked = 1
         line.looked_at = NOBODY
@@ -302,14 +302,14 @@ def _leave_waiting(s: Shared, job: int) -> None:
 
 @inlined
 def _begin_walk(s: Shared) -> None:
-    """Begin a walk, which computes when the next one is due."""
+    """Begin a walk; its end determines when the next one is due."""
     s.clock[0].next_walk = np.inf
     _begin_pass(s, WALK)
 
 
 @helper()
 def schedule(s: Shared) -> int:
-    """Go on with the passes of this moment: one along the queue, and a walk if one is due; see `start_in_order`."""
+    """Continue the passes of this time: one along the queue, and a walk if one is due; see `start_in_order`."""
     clock, rules = s.clock[0], s.rules[0]
     if clock.part == NO_PASS:
         has_changed = clock.n_ended + clock.n_joined + clock.n_changed > 0
@@ -330,7 +330,7 @@ def schedule(s: Shared) -> int:
         was_walk = clock.part == WALK
         end_pass(s)
         if was_walk:
-            # Only walks reserve and close nodes.
+            # Only walks make reservations in slots and close nodes.
             clock.n_slots = 0
             open_nodes(s)
             clock.next_walk = period_after(s, clock.next_walk)
@@ -341,16 +341,16 @@ def schedule(s: Shared) -> int:
 
 @kernel(int64(SHARED, int64))
 def simulate_shared(s: Shared, work: int) -> int:
-    """Simulate until about ``work`` nodes and jobs have been looked at.
+    """Simulate until about ``work`` nodes and jobs have been examined.
 
     Returns `OVER` if no event is left, `CHOOSE_NODES` if the caller has to choose nodes for a job, otherwise `PAUSED`.
-    The caller chooses for jobs of several nodes if ``rules.is_asking``. The job is the one that is looked at in line
-    ``waiting[1, 0]``; it has room on the nodes of ``chosen``, which the caller may replace.
+    The caller chooses nodes for jobs of several nodes if ``rules.is_asking``. The job is ``looked_at`` of line
+    ``waiting[1, 0]``; it fits on the nodes in ``chosen``, which the caller may replace.
     """
     clock = s.clock[0]
     clock.work = work
     while clock.work > 0:
-        # A pass that has not ended goes on.
+        # Advance only if no pass is unfinished.
         if clock.part == NO_PASS:
             clock.wake = clock.next_walk
             if advance(s, np.inf) != HAPPENED:

@@ -1,4 +1,4 @@
-"""Scheduling a cluster as it is reported: from jobs that run there and jobs that wait to the state after one pass."""
+"""Schedules a cluster from its reported state: takes running and waiting jobs, and returns the state after one pass."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ KERNELS = (advance_shared, occupy_shared, schedule_shared)
 
 
 class RunningJob(NamedTuple):
-    """A running job: its nodes and its tasks on each, shape ``(k,)``, and seconds until it ends by its estimate."""
+    """A running job: its nodes, its tasks on each, shape ``(k,)``, and the seconds until it ends by its estimate."""
 
     request: ClusterRequest
     nodes: IntArray
@@ -40,24 +40,24 @@ def state_after_pass(
     Parameters
     ----------
     machine
-        The nodes. Waiting jobs are ordered by the tiers of its partitions, then by their places in ``waiting``.
+        The nodes and partitions. Waiting jobs are ordered by the tiers of partitions, then by positions in ``waiting``.
     running
-        Running jobs; together they hold no more than there is.
+        Running jobs; their total must fit on the machine.
     waiting
-        What each waiting job asks for, in the order of the queue.
+        Request of each waiting job, in the order of the queue.
     estimate
-        How long each waiting job runs at most, in seconds, shape ``(n,)``.
+        Estimate of each waiting job's run time, in seconds, shape ``(n,)``.
     rules
-        How the pass works.
+        Rules of the pass.
     now
         The time, in seconds.
     run
-        How long each waiting job will run, in seconds, shape ``(n,)``; as its estimate if not given.
+        Run time of each waiting job, in seconds, shape ``(n,)``; its estimate if not given.
 
     Returns
     -------
     Shared
-        The state, in which the waiting jobs have the first numbers.
+        The state; the waiting jobs have the lowest numbers.
     """
     make_ready(KERNELS)
     n, requests = len(waiting), [*waiting, *(one.request for one in running)]
@@ -89,14 +89,14 @@ def waits_without_arrivals(
     rules: SharedRules,
     now: float,
 ) -> FloatArray:
-    """Return how long each waiting job goes on waiting, in seconds, if no job joins them; NaN if it never starts.
+    """Return the further wait of each waiting job in seconds, if no other job is submitted; NaN if it never starts.
 
     Parameters
     ----------
     machine, running, waiting, estimate, rules, now
         As in `state_after_pass`.
     run
-        How long each waiting job runs, in seconds, shape ``(n,)``.
+        Run time of each waiting job, in seconds, shape ``(n,)``.
     """
     state = state_after_pass(machine, running, waiting, estimate, rules, now, run)
     while advance_shared(state, np.inf) == HAPPENED:

@@ -1,4 +1,4 @@
-"""The queue of shared nodes: lines of waiting jobs, and a heap of the lines whose first jobs a pass looks at."""
+"""The queue of shared nodes: lines of waiting jobs, and a heap of the lines that a pass examines."""
 
 import numpy as np
 
@@ -14,13 +14,13 @@ ARRIVAL, AGEING, FAIR_SHARE = int(OrderKind.ARRIVAL), int(OrderKind.AGEING), int
 
 @inlined
 def _order(s: Shared) -> int:
-    """Return the kind of the order in which this part of a pass looks at jobs."""
+    """Return the kind of order in which this part of a pass examines jobs."""
     return int(s.rules[0].backfill_order if s.clock[0].part == BACKFILLING else s.rules[0].order)
 
 
 @inlined
 def _key(s: Shared, line: int) -> float:
-    """Return the sorting key of the job of a line that is looked at: the lowest stands first."""
+    """Return the sorting key of the next job of a line; the lowest is first."""
     job, is_backfilling = s.jobs[s.queue[line].looked_at], s.clock[0].part == BACKFILLING
     kind, value = _order(s), job.backfill_value if is_backfilling else job.order_value
     if kind == AGEING:
@@ -29,7 +29,7 @@ def _key(s: Shared, line: int) -> float:
         wait, number = s.clock[0].now - job.release, s.queue[line].looked_at
         return score_of(s.scores, int(is_backfilling), number, job.estimate, wait)
     if kind == FAIR_SHARE:
-        # The dominant share of its user: the largest one of a resource (Ghodsi et al., NSDI 2011).
+        # The dominant share of its user: the largest share over all resources (Ghodsi et al., NSDI 2011).
         value = 0.0
         for resource in range(s.total.size):
             if s.total[resource] > 0:
@@ -39,7 +39,7 @@ def _key(s: Shared, line: int) -> float:
 
 @inlined
 def _is_ahead(s: Shared, a: int, b: int) -> bool:
-    """Whether the job of line a that is looked at stands before that of line b."""
+    """Whether the next job of line a is before that of line b."""
     x, y = s.queue[a], s.queue[b]
     if x.tier != y.tier:
         return bool(x.tier > y.tier)
@@ -50,7 +50,7 @@ def _is_ahead(s: Shared, a: int, b: int) -> bool:
 
 @helper()
 def _sink_line(s: Shared, at: int) -> None:
-    """Restore the heap of lines below a place."""
+    """Restore the heap of lines below a position."""
     heap, size = s.waiting[1], s.clock[0].n_left
     while 2 * at + 1 < size:
         child = 2 * at + 1
@@ -65,7 +65,7 @@ def _sink_line(s: Shared, at: int) -> None:
 @earliest_release.answer(Shared)
 @inlined
 def _earliest_release(s: Shared) -> float:
-    """Return when the first of the waiting jobs joined the queue: one that stands first in its line."""
+    """Return when the earliest of the waiting jobs joined the queue; it is the first in its line."""
     earliest = np.inf
     for place in range(s.clock[0].n_waiting):
         first = s.queue[s.waiting[0, place]].first_waiting
@@ -76,7 +76,7 @@ def _earliest_release(s: Shared) -> float:
 
 @helper()
 def order_lines(s: Shared) -> None:
-    """Compute the keys of the lines that are left, and make a heap of these."""
+    """Compute the keys of the remaining lines, and build the heap."""
     s.clock[0].work -= s.clock[0].n_left
     if _order(s) == SCORED:
         look_over_queue(s, int(s.clock[0].part == BACKFILLING))
@@ -89,7 +89,7 @@ def order_lines(s: Shared) -> None:
 
 @helper()
 def begin_part(s: Shared, part: int) -> None:
-    """Begin a part of a pass with the first job of each line; `BACKFILLING` leaves out lines that are refused."""
+    """Begin a part of a pass with the first job of each line; `BACKFILLING` leaves out lines of refused shapes."""
     clock = s.clock[0]
     clock.part = part
     clock.n_left = 0
@@ -107,7 +107,7 @@ def begin_part(s: Shared, part: int) -> None:
 
 @inlined
 def take_from_queue(s: Shared, line: int) -> None:
-    """Take the job of a line that is looked at out of the queue, and look at the next one."""
+    """Remove the examined job of a line from the queue, and go on to the next one."""
     about = s.queue[line]
     s.clock[0].n_queued -= 1
     after = s.jobs[about.looked_at].next_waiting
@@ -122,7 +122,7 @@ def take_from_queue(s: Shared, line: int) -> None:
 
 @inlined
 def put_in_place(s: Shared, line: int, n_started: int) -> None:
-    """Restore the heap, after its first line looks at another job or at none; ``n_started`` is not 0 after a start."""
+    """Restore the heap after its first line has another next job or none; ``n_started`` is not 0 after a start."""
     clock = s.clock[0]
     if s.queue[line].looked_at >= 0:
         s.queue[line].key = _key(s, line)
@@ -130,7 +130,7 @@ def put_in_place(s: Shared, line: int, n_started: int) -> None:
         clock.n_left -= 1
         s.waiting[1, 0] = s.waiting[1, clock.n_left]
     if n_started > 0 and _order(s) == FAIR_SHARE:
-        # What a user holds has changed.
+        # The start has changed the share of a user, and with it the keys of other lines.
         order_lines(s)
     else:
         _sink_line(s, 0)
@@ -138,7 +138,7 @@ def put_in_place(s: Shared, line: int, n_started: int) -> None:
 
 @inlined
 def _stands_before(s: Shared, a: int, b: int) -> bool:
-    """Whether job a stands before job b of the same line."""
+    """Whether job a is before job b of the same line."""
     kind = s.rules[0].order
     if kind in (AGEING, SCORED):
         return bool(s.jobs[a].release < s.jobs[b].release or (s.jobs[a].release == s.jobs[b].release and a < b))
@@ -150,7 +150,7 @@ def _stands_before(s: Shared, a: int, b: int) -> bool:
 @enqueue.answer(Shared)
 @inlined
 def _enqueue(s: Shared, job: int) -> None:
-    """Let a job join its line."""
+    """Insert a job into its line."""
     clock, record = s.clock[0], s.jobs[job]
     line = s.queue[record.line]
     if s.rules[0].order == ARRIVAL:
@@ -183,4 +183,4 @@ def _enqueue(s: Shared, job: int) -> None:
 @settle_queue.answer(Shared)
 @inlined
 def _settle_lines(s: Shared) -> None:
-    """Do nothing: each job has joined its line in its place."""
+    """Do nothing, as jobs are inserted into their lines at the right position."""

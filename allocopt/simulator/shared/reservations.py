@@ -1,7 +1,7 @@
-"""What is free on shared nodes ahead of time, and the reservations of EASY backfilling.
+"""Future room on shared nodes, and the reservations of EASY backfilling.
 
-A reservation is kept until a job has gone from a node that it might take, a job has started that holds some of it, or
-its time has come.
+A reservation is kept until a job leaves a node that the reservation might use, a job starts on some of its room, or its
+time has come.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from allocopt.simulator.shared.state import NOW, SCRATCH, Shared, release
 
 @inlined
 def look_at(s: Shared, table: int, time: float) -> None:
-    """Place jobs from now on by the room in a table, from a time on (see `meets_downtime`), beside no reservation."""
+    """Make later calls use the room in a table from ``time`` on (see `meets_downtime`), without any reservation."""
     s.clock[0].table, s.clock[0].looks_at = table, time
     for partition in range(s.respected.size):
         s.respected[partition] = False
@@ -25,7 +25,7 @@ def look_at(s: Shared, table: int, time: float) -> None:
 @begin_ahead.answer(Shared)
 @inlined
 def begin_ahead_on_nodes(s: Shared, job: int) -> None:
-    """Copy what is free now to the scratch table, and count the tasks and nodes that a job finds room for."""
+    """Copy the room of now to the scratch table, and count the tasks and nodes for which a job finds room."""
     clock, shape = s.clock[0], s.jobs[job].shape
     look_at(s, SCRATCH, clock.now)
     clock.ahead_used = 0
@@ -34,7 +34,7 @@ def begin_ahead_on_nodes(s: Shared, job: int) -> None:
 
 @inlined
 def _count_ahead(s: Shared, shape: int, copies: bool) -> None:
-    """Count the tasks and nodes that a job finds room for in the scratch table, which may first become that of now."""
+    """Count the tasks and nodes for which a job has room in the scratch table; ``copies`` first copies that of now."""
     clock = s.clock[0]
     clock.work -= s.order.size
     tasks, nodes = 0, 0
@@ -52,14 +52,14 @@ def _count_ahead(s: Shared, shape: int, copies: bool) -> None:
 
 @helper()
 def _count_again(s: Shared, job: int, time: float) -> None:
-    """Count them at another time, at which other nodes are down."""
+    """Count again at another time, at which other nodes may be down."""
     s.clock[0].looks_at = time
     _count_ahead(s, s.jobs[job].shape, False)
 
 
 @inlined
 def give_back_ahead(s: Shared, running: int, job: int) -> bool:
-    """Let a running job give back what it holds in the scratch table; return whether another job may use its nodes."""
+    """Release a running job in the scratch table; return whether another job may use one of its nodes."""
     record, clock, shape = s.jobs[running], s.clock[0], s.jobs[job].shape
     clock.work -= 1 + record.n_nodes
     more_tasks, more_nodes, is_there = 0, 0, False
@@ -80,19 +80,19 @@ def give_back_ahead(s: Shared, running: int, job: int) -> bool:
 @release_ahead.answer(Shared)
 @inlined
 def _release_ahead(s: Shared, running: int, job: int) -> None:
-    """Let a running job give back what it holds in the scratch table."""
+    """Release a running job in the scratch table."""
     give_back_ahead(s, running, job)
 
 
 @fits_ahead.answer(Shared)
 @inlined
 def fits_ahead_on_nodes(s: Shared, job: int, time: float) -> bool:
-    """Whether there is room for a job in the scratch table from a time on; ``clock.ahead_used`` nodes are chosen."""
+    """Whether a job fits in the scratch table from ``time`` on; then ``clock.ahead_used`` nodes are chosen."""
     clock, about = s.clock[0], s.shapes[s.jobs[job].shape]
-    # To call a helper takes longer than to see that it need not be called.
+    # Check first, because the call of a helper takes longer than the check.
     if s.downtimes.size > 0:
         _count_again(s, job, time)
-    # Sums over the nodes show whether to look for nodes at all.
+    # The sums over nodes show whether a search is worthwhile.
     if clock.ahead_tasks < about.tasks or clock.ahead_nodes < about.least_nodes:
         return False
     return _choose_ahead(s, job)
@@ -118,9 +118,9 @@ def _next_downtime_end(s: Shared, time: float) -> float:
 
 @helper()
 def find_shadow(s: Shared, job: int) -> int:
-    """Choose nodes for a job at the first time when it can start by the estimates; return how many.
+    """Choose nodes for a job at the earliest time when it can start by the estimates; return how many.
 
-    The time is written to ``clock.shadow``; table ``SCRATCH`` holds what is free then.
+    The time is written to ``clock.shadow``; table ``SCRATCH`` has the room at that time.
     """
     s.clock[0].shadow = shadow_time(s, job)
     return int(s.clock[0].ahead_used)
@@ -129,9 +129,9 @@ def find_shadow(s: Shared, job: int) -> int:
 @reserve_room.answer(Shared)
 @helper()
 def reserve(s: Shared, job: int) -> None:
-    """Reserve nodes for a job from the first time when it can start by the estimates of the running jobs.
+    """Reserve nodes for a job from the earliest time when it can start by the estimates of the running jobs.
 
-    If the reservation of its partition is for this job and still holds, it is kept.
+    If the reservation of its partition is for this job and still valid, it is kept.
     """
     shape = s.jobs[job].shape
     partition = s.shapes[shape].partition
@@ -149,7 +149,7 @@ def reserve(s: Shared, job: int) -> None:
         node = s.chosen[0, i]
         s.reserved[partition, node] = True
         amounts_held(s, SCRATCH, shape, node, s.chosen[3, i], 1)
-        # The scratch table gets what the old reservation left free, which is compared below.
+        # Swap the tables, so that the scratch table has the room beside the old reservation, for the comparison below.
         s.users[1 + partition, node], s.users[SCRATCH, node] = s.users[SCRATCH, node], s.users[1 + partition, node]
         for resource in range(s.capacity.shape[1]):
             free = s.room[SCRATCH, node, resource]
@@ -157,11 +157,11 @@ def reserve(s: Shared, job: int) -> None:
             s.room[1 + partition, node, resource] = free
     for i in range(plan.n_nodes):
         node = s.planned[partition, i]
-        # Whether more of anything is free beside the new reservation than beside the old one.
+        # Whether more of any resource is free beside the new reservation than beside the old one.
         has_grown = s.users[1 + partition, node] < s.users[SCRATCH, node]
         for resource in range(s.capacity.shape[1]):
             has_grown |= s.room[1 + partition, node, resource] > s.room[SCRATCH, node, resource]
-        # Jobs that found no room beside the reservation may find some now.
+        # Jobs that did not fit beside the old reservation may fit now.
         if has_grown or not (was_kept and s.reserved[partition, node]):
             release(s, node)
     for i in range(used):

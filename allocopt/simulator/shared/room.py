@@ -1,4 +1,4 @@
-"""Room on a cluster whose nodes jobs share: cores, memory and GPUs, in partitions, under constraints."""
+"""Room on a cluster with shared nodes: cores, memory and GPUs, in partitions, with constraints."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -60,9 +60,9 @@ from allocopt.traces.workload import Workload
 
 MOST_IN_WINDOW = 1000
 """Largest number of waiting jobs in a window."""
-_ROUNDING = 1e-9  # error of a share that was computed
+_ROUNDING = 1e-9  # rounding error of a share
 _SLICE = 2**20
-"""Work that kernels do between two checks whether the user interrupts."""
+"""Work of kernels between two checks for Ctrl-C."""
 
 
 def places_of(state: Shared, job: int) -> dict[int, int]:
@@ -72,9 +72,9 @@ def places_of(state: Shared, job: int) -> dict[int, int]:
 
 
 class PlacedBySolver(NamedTuple):
-    """Chooses the nodes of jobs that get several by a solver of placement problems, one job at a time.
+    """Chooses nodes for jobs of several nodes by a solver of placement problems, one job at a time.
 
-    If it finds none, a job gets the nodes of the rule of the lowest switch.
+    If the solver finds none, a job gets the nodes that the rule of the lowest switch chooses.
     """
 
     cluster: Cluster
@@ -85,7 +85,7 @@ class PlacedBySolver(NamedTuple):
     seed: int = 0
 
     def __call__(self, state: Shared, job: int) -> Sequence[NodeTasks]:
-        """Return nodes and tasks for a job that is about to start, beside the respected reservations; () for none."""
+        """Return nodes and tasks for a job that starts now, in addition to the respected reservations; () for none."""
         free, users = state.room[NOW].copy(), state.users[NOW].copy()
         for partition in np.flatnonzero(state.respected):
             nodes = state.reserved[partition]
@@ -96,7 +96,7 @@ class PlacedBySolver(NamedTuple):
         request = request._replace(masks=request.masks & is_open)
         tree, resources = self.cluster.topology.tree, self.cluster.resources
         problem = PlacementProblem(tree, resources, free, users > 0, (PlacementJob(str(job), request),))
-        # Compiling does not count as time of the solver.
+        # Compile first, so that the solver's time excludes it.
         make_ready(self.solver.kernels(problem))
         found = solve(
             problem,
@@ -109,24 +109,24 @@ class PlacedBySolver(NamedTuple):
 
 
 class BySolver(NamedTuple):
-    """A solver of placement problems as an allocator, and what it may spend on a job."""
+    """A solver of placement problems as an allocator, and its budget for a job."""
 
     solver: Solver
     budget: Budget
 
 
 def allocation_named(name: str, budget: Budget) -> AllocationRule | BySolver:
-    """Return the rule of a name, such as ``first`` or ``best-fit``, or a solver of placement problems.
+    """Return a rule, such as ``first`` or ``best-fit``, or a solver of placement problems by its name.
 
-    Raises `UsageError` if there is neither.
+    Raises `UsageError` if there is no such rule or solver.
     """
     rules = {rule.name.lower().replace("_", "-").replace("first-fit", "first"): rule for rule in AllocationRule}
     solvers = [one for one in solver_names("placement") if one not in rules]
     if name not in rules and name not in solvers:
         if name not in solver_names():
             raise no_such_part("allocator", name, [*rules, *solvers])
-        fault = "does not go with a cluster whose nodes jobs share, blocks or a forest"
-        raise UsageError(f"allocator {name!r} {fault}: {', '.join([*rules, *solvers])}")
+        fault = "cannot be used on a cluster with shared nodes, blocks or a forest; use one of"
+        raise UsageError(f"allocator {name!r} {fault} {', '.join([*rules, *solvers])}")
     return rules[name] if name in rules else BySolver(get_solver(name, None, "placement"), budget)
 
 
@@ -136,17 +136,17 @@ class SharedNodes:
     Parameters
     ----------
     state
-        The simulation.
+        State of the simulation.
     cluster
         The machine.
     requests
-        Distinct requests of the jobs, of which ``state`` was made.
+        Distinct requests of the jobs, from which ``state`` was made.
     request_of
-        The place of each job's request among them, shape ``(n,)``.
+        Position of each job's request among them, shape ``(n,)``.
     ids
         Ids of the jobs, for messages.
     placed_by
-        Chooses nodes for jobs that get several; None for the simulation's own rule.
+        Chooses nodes for jobs of several nodes; None for the rule in ``state``.
     rng
         Source of randomness, see `Room.rng`; None for a new one.
     """
@@ -182,11 +182,11 @@ class SharedNodes:
     ) -> "SharedNodes":
         """Return the room before the first event; see `allocopt.simulator.rooms.room_of`."""
         if demands is not None:
-            raise UsageError("demands go with a platform: on a cluster jobs ask for what their requests say")
+            raise UsageError("demands need a platform; on a cluster jobs have requests instead")
         if not isinstance(allocator, AllocationRule | BySolver):
             if not isinstance(allocator, str | None):
-                known = "a rule of allocation, a solver of placement problems, or the name of one"
-                raise UsageError(f"the allocator is {allocator!r}, must on a cluster be {known}")
+                known = "an `AllocationRule`, a solver of placement problems, or the name of one"
+                raise UsageError(f"the allocator is {allocator!r}, on a cluster it must be {known}")
             allocator = allocation_named(allocator or "first", Budget())
         if not len(workload):
             raise InvalidProblemError("workload", f"{workload.name} holds no jobs")
@@ -196,13 +196,13 @@ class SharedNodes:
         if isinstance(allocator, BySolver):
             placed_by = PlacedBySolver(cluster, requests, request_of, *allocator, seed)
             allocator = AllocationRule.LOWEST_SWITCH
-        # The view answers with the queue in the order of arrival.
+        # For `View`, the queue is in the order of arrival.
         backfill, order, tried, predicts = Backfill.FIRST_FIT, QueueKeys.by_arrival(len(workload)), None, False
         if built_in is not None:
             backfill, predicts, order = built_in.backfill, built_in.predicts, keys_of(built_in.order, workload, rng)
             if backfill is Backfill.CONSERVATIVE and not built_in.compression:
                 raise UsageError(
-                    "conservative backfilling on a cluster plans anew in every period, thus with compression"
+                    "conservative backfilling on a cluster plans again in every period, so compression must be True"
                 )
             if built_in.backfill_order is not None:
                 tried = keys_of(built_in.backfill_order, workload, rng)
@@ -225,7 +225,7 @@ class SharedNodes:
     def kernels(
         cluster: Cluster, built_in: ListScheduler | None, *, is_built_in_only: bool, changes_speed: bool
     ) -> tuple[Callable[..., Any], ...]:
-        """Return what a simulation calls; see `allocopt.simulator.rooms.kernels_of`."""
+        """Return the kernels that a simulation calls; see `allocopt.simulator.rooms.kernels_of`."""
         if is_built_in_only:
             return (simulate_shared,)
         steps = (advance_shared, change_speed_shared) if changes_speed else (advance_shared,)
@@ -236,7 +236,7 @@ class SharedNodes:
 
     @cached_property
     def _shown(self) -> IntArray:
-        """Columns of resources that schedulers see: cores, and those that a job asks for and all nodes state."""
+        """Columns of resources that schedulers see; see the function `_shown`."""
         return _shown(self._requests, self.cluster)
 
     @cached_property
@@ -247,14 +247,14 @@ class SharedNodes:
 
     @cached_property
     def request(self) -> IntArray:
-        """What each job asks for of all nodes together, if it gets as few as it may."""
+        """Request of each job over all nodes, if it gets the fewest nodes that it accepts."""
         asked = np.stack([amounts_asked(one, self.cluster.capacity) for one in self._requests])
         return read_only(asked[:, self._shown][self._request_of])
 
     @cached_property
     def _pool(self) -> Pool:
         units, size = self.cluster.processors, pool_sizes(self._requests, self.cluster)[self._request_of]
-        # Only what the state of a pool is made of; agents do not see run times.
+        # Agents must not see run times, so use the estimates instead.
         estimate = self.state.jobs["estimate"].copy()
         jobs = Workload("jobs", self._ids, self.state.jobs["submit"].copy(), estimate, size, estimate)
         by_arrival = QueueKeys.by_arrival(len(size))
@@ -263,14 +263,14 @@ class SharedNodes:
         return Pool(state, Platform.pool(units), self._ids)
 
     def as_pool(self) -> Pool:
-        """Return a pool with the jobs that wait and run now; see `View.as_pool`."""
+        """Return a pool with the jobs that wait or run now; see `View.as_pool`."""
         pool, jobs = self._pool, self.state.jobs
         waiting, running = self.first(len(self._ids)), self.running
         state = pool.state
         state.lists[QUEUE, : len(waiting)], state.lists[RUNNING, : len(running)] = waiting, running
         state.jobs["release"][waiting] = jobs["release"][waiting]
         state.jobs["expected_end"][running] = jobs["expected_end"][running]
-        # By this measure they may hold more than there is: each may ask for most of another resource.
+        # The total may exceed the pool, because jobs may have their largest shares of different resources.
         state.units[FREE] = max(0, int(state.units[CAPACITY, 0]) - int(state.request[running, 0].sum()))
         state.clock["now"][0] = self.state.clock["now"][0]
         state.clock["n_queued"][0], state.clock["n_running"][0] = len(waiting), len(running)
@@ -278,44 +278,44 @@ class SharedNodes:
 
     @property
     def tracks_nodes(self) -> bool:
-        """Whether it is known which job holds which nodes: always."""
+        """Whether the nodes of each job are known; always true."""
         return True
 
     @property
     def can_run_to_end(self) -> bool:
-        """Whether `run` can simulate a built-in scheduler to the end: always."""
+        """Whether `run` can simulate a built-in scheduler to the end; always true."""
         return True
 
     def run(self) -> None:
-        """Simulate the built-in scheduler until nothing is left to happen."""
+        """Simulate the built-in scheduler until no event is left."""
         run_in_slices(lambda work: self._answered(simulate_shared(self.state, work)) * work, _SLICE)
 
     def advance(self, until: float) -> int:
-        """Go on to the next scheduling point, but not beyond a time in seconds."""
+        """Advance to the next scheduling point, but not beyond ``until``, in seconds."""
         self.state.clock["wake"][0] = min(self.state.clock["wake"][0], self.state.clock["next_walk"][0])
         return advance_shared(self.state, until)
 
     def schedule(self) -> None:
-        """Let the built-in scheduler start what it may."""
+        """Run a pass of the built-in scheduler."""
         while self._answered(schedule_shared(self.state, _SLICE)):
             pass
 
     def _answered(self, said: int) -> bool:
-        """Let the solver choose nodes if the kernel asks for them; return whether the kernel has to be called again."""
+        """Let the solver choose nodes if the kernel asks for it; return whether the kernel must be called again."""
         if said == CHOOSE_NODES and self._placed_by is not None:
             job = int(self.state.queue["looked_at"][self.state.waiting[1, 0]])
             self.state.clock["n_chosen"][0] = self._choose(job, self.state.clock["n_chosen"][0])
         return said != OVER
 
     def _choose(self, job: int, used: int) -> int:
-        """Let the solver, if any, replace the nodes that the rule has chosen for a job; return how many it has then."""
+        """Let the solver, if any, replace the nodes that the rule has chosen for a job; return their number."""
         chosen = () if self._placed_by is None or used < 2 else self._placed_by(self.state, job)
         for at, place in enumerate(chosen):
             self.state.chosen[[0, 3], at] = place
         return len(chosen) or used
 
     def change_speed(self, job: int, speed: float) -> None:
-        """Let a running job go on at another speed, from now on."""
+        """Change the speed of a running job from now on."""
         change_speed_shared(self.state, job, speed)
 
     @property
@@ -331,17 +331,17 @@ class SharedNodes:
         return jobs
 
     def fits(self, job: int) -> bool:
-        """Whether there is room for a waiting job now."""
+        """Whether a waiting job fits now."""
         return choose_shared(self.state, job) > 0
 
     def fitting(self, jobs: IntArray) -> BoolArray:
-        """Whether there is room for each of some waiting jobs now; jobs of one shape are looked at only once."""
+        """Return whether each of some waiting jobs fits now; each shape is checked only once."""
         shapes = self.state.jobs["shape"][jobs]
         _, first, of_job = np.unique(shapes, return_index=True, return_inverse=True)
         return np.array([self.fits(job) for job in jobs[first].tolist()], dtype=np.bool_)[of_job.reshape(-1)]
 
     def shadow(self, job: int) -> tuple[float, IntArray]:
-        """Return when a waiting job can start by the estimates, and what is spare then; see `View.shadow`."""
+        """Return when a waiting job can start by the estimates, and the spare units then; see `View.shadow`."""
         time, running = float(shadow_shared(self.state, job)), self.running
         over = running[np.maximum(self.state.jobs["expected_end"][running], self.state.clock["now"][0]) <= time]
         spare: IntArray = self.free + self.request[over].sum(axis=0) - self.request[job]
@@ -351,7 +351,7 @@ class SharedNodes:
         """Yield waiting jobs that may start now without delaying the heads; see `View.backfillable`."""
         partitions = self.state.shapes["partition"][self.state.jobs["shape"][list(heads)]] if heads else []
         if len(np.unique(partitions)) < len(heads):
-            raise UsageError("one job of a partition can have a reservation")
+            raise UsageError("only one job of each partition can have a reservation")
         reserve_shared(self.state, np.array(heads, dtype=np.int64))
         job = NOBODY
         while (job := int(next_backfillable_shared(self.state, job))) != NOBODY:
@@ -360,9 +360,9 @@ class SharedNodes:
     def window(
         self, jobs: IntArray, name: str, hop_cost: float = HOP_COST, *, overtaking: bool = False
     ) -> SharedNodesWindow:
-        """Pose the choice of nodes for waiting jobs: those that the rule of the lowest switch places in this order.
+        """Return the choice of nodes for those waiting jobs that the rule of the lowest switch places in this order.
 
-        Unless jobs may be overtaken, a partition takes none behind the first of its jobs that finds no room.
+        If not ``overtaking``, jobs after the first one of their partition that does not fit are left out.
         """
         fits = self.fitting(jobs) if len(jobs) else np.zeros(0, dtype=np.bool_)
         fitting = (jobs[fits] if overtaking else self._before_first(jobs, ~fits))[:MOST_IN_WINDOW]
@@ -381,14 +381,14 @@ class SharedNodes:
         return SharedNodesWindow(tuple(placed), posed, window_solution(posed, [dict(found[job]) for job in placed]))
 
     def relocation(self, gangs: Mapping[int, float], leaving: Mapping[int, LeaveCosts], name: str) -> PosedRelocation:
-        """Pose which running jobs leave their nodes for waiting ones; see `View.relocation`."""
+        """Return the choice of running jobs that make room for waiting jobs; see `View.relocation`."""
         running, now = self.running.tolist(), self.state.clock["now"][0]
         capacity, placed = self.state.room[NOW].copy(), []
         for job in running:
             request, places = self._requests[self._request_of[job]], places_of(self.state, job)
             nodes, tasks = np.array(list(places.items()), dtype=np.int64).reshape(-1, 2).T
             capacity[nodes] += self.cluster.capacity[nodes] if request.is_exclusive else request.use(tasks)
-            # One that ends at this very moment can only end.
+            # A job that ends now can neither be stopped nor moved.
             costs = leaving.get(job, LeaveCosts()) if self.state.jobs["end"][job] > now else LeaveCosts()
             at = tuple(map(NodeTasks, nodes.tolist(), tasks.tolist()))
             placed.append(PlacedJob(str(self._ids[job]), self._request_now(job), at, costs.stop, costs.move))
@@ -406,18 +406,18 @@ class SharedNodes:
         return PosedRelocation(problem, {str(self._ids[job]): job for job in (*running, *gangs)})
 
     def _request_now(self, job: int) -> ClusterRequest:
-        """Return what a job asks for, but for the nodes whose downtimes keep it off them now."""
+        """Return the request of a job without nodes that it cannot use now because of their downtimes."""
         request: ClusterRequest = self._requests[self._request_of[job]]
         is_down = self._is_down(job)
         return request._replace(masks=request.masks & ~is_down) if is_down.any() else request
 
     def least_nodes(self, job: int) -> int:
-        """Return the fewest nodes that a job asks for."""
+        """Return the fewest nodes that a job requests."""
         request: ClusterRequest = self._requests[self._request_of[job]]
         return request.least_nodes
 
     def _before_first(self, jobs: IntArray, is_refused: BoolArray) -> IntArray:
-        """Return the jobs that stand before the first one of their partition that is refused."""
+        """Return the jobs before the first refused one of their partition."""
         partitions = self.state.shapes["partition"][self.state.jobs["shape"][jobs]]
         first = np.full(self.state.partitions.size, len(jobs))
         np.minimum.at(first, partitions[is_refused], np.flatnonzero(is_refused))
@@ -425,18 +425,18 @@ class SharedNodes:
         return kept
 
     def _is_open(self, job: int) -> BoolArray:
-        """Whether each node has no job alone on it now, and no downtime that keeps a job off it."""
+        """Return whether each node is open for a job: without an exclusive job, and a downtime that it would meet."""
         is_open: BoolArray = (self.state.users[NOW] < ALONE) & ~self._is_down(job)
         return is_open
 
     def _is_down(self, job: int) -> BoolArray:
-        """Whether each node has a known downtime that keeps a job off it now."""
+        """Return whether each node has a known downtime that a job would meet if it started now."""
         return nodes_meeting_downtime(self.state, float(self.state.jobs["estimate"][job]))
 
     def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
-        """Start a job, on the nodes and with the tasks given if any; return False if it does not wait, or has no room.
+        """Start a job, on given nodes and with given tasks if any; return False if it does not wait, or does not fit.
 
-        Raises `InvalidSolutionError` if the nodes are not what it asks for, or are not free.
+        Raises `InvalidSolutionError` if the nodes differ from its request, or are not free.
         """
         if not waits(self.state, job):
             return False
@@ -448,7 +448,7 @@ class SharedNodes:
         return used > 0
 
     def _take(self, job: int, chosen: IntArray, given: IntArray | None) -> int:
-        """Write the nodes and tasks given to ``chosen``; raise `InvalidSolutionError` if the job cannot have them."""
+        """Write the given nodes and tasks to ``chosen``; raise `InvalidSolutionError` if the job cannot have them."""
         nodes, tasks = frozen_integers(chosen), None if given is None else frozen_integers(given)
         request, free, size = self._requests[self._request_of[job]], self.state.room[NOW], len(self.state.order)
         name = f"job {self._ids[job]}"
@@ -457,13 +457,13 @@ class SharedNodes:
             raise InvalidSolutionError(f"{name} gets nodes and tasks of {shapes}, must be lists of the same length")
         wrong = nodes[(nodes < 0) | (nodes >= size)]
         if wrong.size:
-            raise InvalidSolutionError(f"{name} gets node {wrong[0]}, nodes are numbered 0 to {size - 1}")
+            raise InvalidSolutionError(f"{name} gets node {wrong[0]}, but nodes are numbered 0 to {size - 1}")
         alone = nodes[self.state.users[NOW, nodes] >= ALONE]
         if alone.size:
-            raise InvalidSolutionError(f"{name} gets node {alone[0]}, which another job has for itself")
+            raise InvalidSolutionError(f"{name} gets node {alone[0]}, which another job holds exclusively")
         down = nodes[self._is_down(job)[nodes]]
         if down.size:
-            raise InvalidSolutionError(f"{name} gets node {down[0]}, which is down, or will be before the job ends")
+            raise InvalidSolutionError(f"{name} gets node {down[0]}, which is down or will be down before the job ends")
         placement = PlacementProblem.of(self.cluster, {str(self._ids[job]): request}, free, self.state.users[NOW] > 0)
         tasks = request.spread(free, nodes) if tasks is None else tasks
         verify(placement, Placements((tuple(map(NodeTasks, nodes.tolist(), tasks.tolist())),)))
@@ -471,14 +471,14 @@ class SharedNodes:
         return len(nodes)
 
     def requeue(self, job: int) -> None:
-        """Stop a running job and let it join the queue again."""
+        """Stop a running job and put it into the queue again."""
         requeue_shared(self.state, job)
 
     def settle(self) -> None:
-        """Do nothing: jobs have their nodes as they start."""
+        """Do nothing, as jobs have nodes when they start."""
 
     def held_by(self, job: int) -> Share:
-        """Return the share of a job that has started."""
+        """Return the share of a started job."""
         nodes, tasks = np.array(list(places_of(self.state, job).items()), dtype=np.int64).reshape(-1, 2).T
         request = self._requests[self._request_of[job]]
         units = request.per_node + tasks[:, None] * request.per_task
@@ -486,12 +486,12 @@ class SharedNodes:
         return Share(nodes, held[:, self._shown])
 
     def partition_of(self, job: int) -> str:
-        """Return the name of the partition in whose queue a job stands; empty on a cluster without partitions."""
+        """Return the name of the partition in whose queue a job is; empty on a cluster without partitions."""
         partitions = self.cluster.partitions
         return partitions[self._requests[self._request_of[job]].partition].name if partitions else ""
 
     def asks(self, job: int) -> str:
-        """Say what a job asks for: tasks, what each needs, and nodes."""
+        """Return the request of a job in words: tasks, amounts of each task, and nodes."""
         request = self._requests[self._request_of[job]]
         least, most = request.least_nodes, request.most_nodes
         on_nodes = _counted(least, "node") if least == most else f"{least} to {most} nodes"
@@ -500,11 +500,11 @@ class SharedNodes:
         )
         of_task = f" of {per_task}" if per_task else ""
         of_node = f" with {per_node} each" if per_node else ""
-        alone = ", alone" if request.is_exclusive else ""
+        alone = " (exclusive)" if request.is_exclusive else ""
         return f"{_counted(request.tasks, 'task')}{of_task} on {on_nodes}{of_node}{alone}"
 
     def there_for(self, job: int) -> str:
-        """Say for how many tasks of a job there is room on how many nodes."""
+        """Return in words for how many tasks of a job there is room, and on how many nodes."""
         request, users = self._requests[self._request_of[job]], self.state.users[NOW]
         is_open = request.masks.any(axis=0) & self._is_open(job) & ((users == 0) | (not request.is_exclusive))
         room = request.room(self.state.room[NOW]) * is_open
@@ -515,19 +515,19 @@ class SharedNodes:
         return f"{told} ({is_down}: {_counted(down, 'node')})" if down else told
 
     def in_words(self, units: IntArray) -> str:
-        """Write amounts of each resource that schedulers see."""
+        """Return amounts of each resource that schedulers see, in words."""
         amounts = np.zeros(len(self.cluster.resources), dtype=np.int64)
         amounts[self._shown] = units
         return amounts_in_words(self.cluster.resources, amounts) or "nothing"
 
     @property
     def running(self) -> IntArray:
-        """Jobs that run, by the end that their estimates promise."""
+        """Running jobs by their expected ends."""
         return self.state.lists[RUNNING, : self.state.clock["n_running"][0]]
 
     @property
     def free(self) -> IntArray:
-        """Idle units of each resource on all nodes."""
+        """Idle units of each resource over all nodes."""
         idle: IntArray = self.free_units.sum(axis=0)
         return idle
 
@@ -543,7 +543,7 @@ class SharedNodes:
         return np.flatnonzero((self.state.users[NOW] == 0) & ~nodes_meeting_downtime(self.state, 0.0))
 
     def result(self, workload: Workload, release: FloatArray, start: FloatArray, end: FloatArray) -> ClusterSchedule:
-        """Return the schedule of a simulation that is over."""
+        """Return the schedule of a finished simulation."""
         first, used = self.state.jobs["first"].tolist(), self.state.jobs["n_nodes"].tolist()
         parts = [slice(at, at + n) for at, n in zip(first, used, strict=True)]
         nodes, tasks = (tuple(row[part] for part in parts) for row in self.state.held.copy())
@@ -558,16 +558,16 @@ class SharedNodes:
 
 
 def _shown(requests: Sequence[ClusterRequest], cluster: Cluster) -> IntArray:
-    """Return the columns of resources that schedulers see: cores, and those that a job asks for and all nodes state."""
+    """Return the columns of resources that schedulers see: cores, and those that a job requests and all nodes state."""
     asked = np.stack([amounts_asked(one, cluster.capacity) for one in requests]).max(axis=0)
     most = cluster.capacity.max(axis=0)
     return np.flatnonzero((asked > 0) & (most < UNKNOWN_MEMORY_MIB) | (np.arange(len(asked)) == 0))
 
 
 def pool_sizes(requests: Sequence[ClusterRequest], cluster: Cluster) -> IntArray:
-    """Return how many units each request has of a pool with as many units as a cluster has cores, shape ``(k,)``.
+    """Return the units of each request in a pool with as many units as a cluster has cores, shape ``(k,)``.
 
-    It is the share of the resource of which the request has the largest one, rounded up; see `View.as_pool`.
+    They are the largest share of the request over all resources, rounded up; see `View.as_pool`.
     """
     shown, units = _shown(requests, cluster), cluster.processors
     asked = np.stack([amounts_asked(one, cluster.capacity) for one in requests])[:, shown]

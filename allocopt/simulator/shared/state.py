@@ -1,8 +1,8 @@
-"""The state of a simulation on shared nodes, as its kernels take it.
+"""The state of a simulation on shared nodes, in the form that its kernels use.
 
-Jobs are numbered in the order of their submission, nodes in the order of their topology. Jobs that ask for the same,
-for as long, are of one *shape*. Waiting jobs of one shape stand in *lines*: jobs of a line never overtake one another,
-so that only its first has to be compared with those of others. Amounts are those of
+Jobs are numbered in the order of their submission, nodes in the order of their topology. Jobs with equal requests and
+estimates have one *shape*. Waiting jobs of one shape form *lines*: jobs of a line never overtake one another, so that
+only the first of each line must be compared with those of others. Amounts are in units of
 `allocopt.cluster.cluster.Cluster.capacity`.
 """
 
@@ -26,68 +26,70 @@ from allocopt.traces.workload import UNKNOWN_USER
 class AllocationRule(IntEnum):
     """How nodes are chosen for a job among those with room.
 
-    See `docs/clusters.md` for the rules in full.
+    `docs/clusters.md` has the complete rules.
     """
 
     FIRST_FIT = 0  # lowest weight first, then lowest number
     BEST_FIT = 1  # fewest free cores first
     LEAST_LOADED = 2  # most free cores first
-    LOWEST_SWITCH = 3  # below the lowest switch with room, of several the one with least room; fewest free cores first
+    LOWEST_SWITCH = (
+        3  # below the lowest switch with room, among several the one with least room; fewest free cores first
+    )
 
 
-# Tables of what is free: now, when the reservation of each partition begins, and, last, scratch.
+# Tables of free amounts: now; at the begin of the reservation of each partition; and, as the last one, scratch.
 NOW, SCRATCH = 0, -1
-# As in Slurm: conservative reservations begin and end at multiples of a minute (bf_resolution).
+# As in Slurm (bf_resolution), conservative reservations begin and end at multiples of a minute.
 RESOLUTION_S = 60.0
-# Also as in Slurm: room is looked for after windows of ends, the first half a minute long, each of the others twice as
-# long as the one before.
+# Also as in Slurm, the search for room removes running jobs in windows of their ends. The first window is half a minute
+# long, each further one twice as long as the one before.
 WINDOW_S = 30.0
 
-ALONE = 2**40  # counts as users for an exclusive job, so that jobs that ask for no amounts stay off its node, too
+ALONE = 2**40  # number of users that an exclusive job counts as; keeps even jobs without amounts off its node
 
 
 NO_PASS, ALONG_QUEUE, BACKFILLING, WALK = range(4)
-"""Parts of a scheduling pass: none; along the queue; in the order of backfilling, if that is another one; and a walk,
-which backfills conservatively."""
+"""Parts of a scheduling pass: none; along the queue; in the order of backfilling, if that is a different one; and a
+walk, which backfills conservatively."""
 
 
 class _ShapeRecord(Protocol):
-    """What jobs of a shape ask for, except amounts."""
+    """Requests of jobs of a shape, except amounts."""
 
     estimate: float
     partition: int
     tasks: int
     least_nodes: int
     most_nodes: int
-    most_tasks: int  # on a node
-    is_exclusive: int  # whether they have their nodes alone, 0 or 1
-    first_mask: int  # first row of `Shared.masks`: a job takes all its nodes from one of these sets
+    most_tasks: int  # on each node
+    is_exclusive: int  # whether they have their nodes exclusively, 0 or 1
+    first_mask: int  # first of its rows of `Shared.masks`; a job takes all its nodes from one of these sets
     n_masks: int  # number of these rows
-    union: int  # row of `Shared.allowed`: the nodes in any of these sets
+    union: int  # row of `Shared.allowed` with the nodes in any of these sets
     level: int  # a job stays within one group of this level; -1 for any groups
     is_limited: int  # whether it may span only some groups of lower levels, 0 or 1; see `Shared.most_groups`
     part: int  # size of its largest segments, which divides its number of nodes; 1 for none
-    is_refused: int  # whether a job of the shape has found no room in this pass, 0 or 1
+    is_refused: int  # whether a job of the shape did not fit in this pass, 0 or 1
 
 
 class _LineRecord(Protocol):
-    """Jobs of one shape that never overtake one another, and which of them wait."""
+    """A line: jobs of one shape that never overtake one another, with the list of those that wait."""
 
     shape: int
-    tier: int  # of the partition: lines of a higher one stand before others
-    first_waiting: int  # the waiting jobs, linked in their order by `next_waiting`; -1 for none
+    tier: int  # tier of the partition; lines of higher tiers are first
+    first_waiting: int  # first of the waiting jobs, a linked list in their order by `next_waiting`; -1 for none
     last_waiting: int
-    looked_at: int  # the waiting job that is next in a pass
-    passed: int  # in a walk, the job before it that goes on waiting, -1 for none
-    key: float  # of the job that is looked at: the lowest of all is next
+    looked_at: int  # the waiting job that the pass examines next
+    passed: int  # in a walk, the job before it that remains waiting, -1 for none
+    key: float  # sorting key of the next job; the line with the lowest key is next
 
 
 class _FailureRecord(Protocol):
-    """How much room there was for a shape when one of its jobs found too little."""
+    """Room for a shape when one of its jobs did not fit."""
 
-    released: int  # `n_released` of the clock then, -1 for never
-    tasks: int  # tasks that all nodes had room for, at most
-    nodes: int  # nodes with room for a task, at most
+    released: int  # `n_released` of the clock at that time, -1 if this never happened
+    tasks: int  # upper bound of the tasks for which all nodes had room
+    nodes: int  # upper bound of the nodes with room for a task
 
 
 class _JobRecord(EventJob, Protocol):
@@ -95,69 +97,69 @@ class _JobRecord(EventJob, Protocol):
 
     shape: int
     line: int
-    next_waiting: int  # the next of its line that waits, -1 for none
-    first: int  # where its nodes begin in `Shared.held`
+    next_waiting: int  # the next waiting job of its line, -1 for none
+    first: int  # column of `Shared.held` in which its nodes begin
     n_nodes: int
     user: int
-    order_value: float  # orders the queue (see `QueueKeys`); under ``OrderKind.ARRIVAL`` how many jobs have come before
+    order_value: float  # orders the queue (see `QueueKeys`); under ``OrderKind.ARRIVAL`` the number of earlier arrivals
     backfill_value: float  # the same for backfilling
 
 
 class _ClockRecord(EventClock, Protocol):
-    """The numbers of a simulation that change."""
+    """The numbers of a simulation that events change."""
 
     n_arrived: int  # jobs that have joined the queue
-    n_waiting: int  # lines in which jobs wait
-    n_released: int  # nodes written to `Shared.releases` so far
-    next_walk: float  # when the next pass that backfills conservatively is due
-    part: int  # of the pass: ``NO_PASS`` and so on
-    n_slots: int  # reservations in `Shared.slots`
-    work: int  # nodes and jobs that may still be looked at before the simulation pauses
-    n_left: int  # lines that a part of a pass has still to look at
-    shadow: float  # what the last look ahead found: when a job can start by the estimates
-    ahead_tasks: int  # tasks of that job that nodes have room for then, at most
-    ahead_nodes: int  # nodes with room for a task then, at most
-    ahead_used: int  # nodes that are chosen for it then, 0 for none
+    n_waiting: int  # number of lines with waiting jobs
+    n_released: int  # number of nodes written to `Shared.releases` so far
+    next_walk: float  # time at which the next walk is due
+    part: int  # part of the pass: ``NO_PASS`` etc.
+    n_slots: int  # number of reservations in `Shared.slots`
+    work: int  # nodes and jobs that may still be examined before the simulation pauses
+    n_left: int  # lines that a part of a pass still has to examine
+    shadow: float  # result of the last look ahead: when a job can start by the estimates
+    ahead_tasks: int  # upper bound of its tasks for which nodes have room then
+    ahead_nodes: int  # upper bound of the nodes with room for a task then
+    ahead_used: int  # nodes that are chosen for it then, 0 if it does not fit
     n_chosen: int  # nodes in `Shared.chosen` for the next job of the pass, 0 if none have been chosen yet
-    table: int  # in which jobs have to fit: `NOW` or `SCRATCH`
-    looks_at: float  # from when on they have to fit, beside downtimes; NaN where these do not count
-    next_change: int  # place in `Shared.changes` of the first one that has not come yet
-    n_changed: int  # whether nodes have gone down or come back at the last event, 0 or 1
+    table: int  # table in which jobs must fit: `NOW` or `SCRATCH`
+    looks_at: float  # time from which on they must fit, considering downtimes; NaN to ignore downtimes
+    next_change: int  # position in `Shared.changes` of the next change
+    n_changed: int  # whether nodes went down or came back at the last event, 0 or 1
 
 
 class _RulesRecord(PassRules, Protocol):
-    """How jobs are scheduled and placed."""
+    """Rules for scheduling and placing jobs."""
 
     allocation: int  # an `AllocationRule`
-    period: float  # between two passes that backfill conservatively, in seconds
-    is_asking: int  # whether to stop before a job of several nodes starts, so that the caller may choose these, 0 or 1
+    period: float  # seconds between two walks
+    is_asking: int  # whether to return before a job of several nodes starts, so that the caller may choose them, 0 or 1
 
 
 class _PartitionRecord(Protocol):
     """The reservation of a partition's first waiting job."""
 
     job: int  # -1 for none
-    is_blocked: int  # whether in this pass a job of the partition has found no room
+    is_blocked: int  # whether a job of the partition did not fit in this pass
     shadow: float  # when it can start by the estimates
-    n_nodes: int  # that are reserved
-    # Whether a job has ended since that may let it start earlier, or one has started that holds reserved nodes then.
+    n_nodes: int  # number of reserved nodes
+    # Whether a job has ended since, so that it might start earlier, or one has started that will hold reserved nodes.
     is_stale: int
 
 
 class _SlotRecord(Protocol):
-    """A reservation of whole nodes for a time, made by a walk."""
+    """A reservation of whole nodes for some time, made by a walk."""
 
     since: float
     until: float
 
 
 class DowntimeRecord(Protocol):
-    """A time in which a node takes no jobs."""
+    """A time in which a node takes no jobs; see `allocopt.cluster.downtime`."""
 
     node: int
     begin: float
     end: float
-    is_announced: int  # whether it is known before, 0 or 1
+    is_announced: int  # whether it is known in advance, 0 or 1
 
 
 class Shared(NamedTuple):
@@ -169,38 +171,40 @@ class Shared(NamedTuple):
     events: Records[Event]
     shapes: Records[_ShapeRecord]
     queue: Records[_LineRecord]  # the lines of waiting jobs
-    failures: Records[_FailureRecord]  # beside no reservation, then beside some; ``(2 S,)``
+    failures: Records[_FailureRecord]  # without respected reservations, then with some; ``(2 S,)``
     partitions: Records[_PartitionRecord]
     capacity: IntMatrix  # shape ``(m, R)``
-    room: Annotated[IntArray, 3]  # what is free by table; a reservation's only holds on its nodes; ``(2 + P, m, R)``
-    users: IntMatrix  # jobs on each node by table, an exclusive one counted as `ALONE`; ``(2 + P, m)``
-    total: IntArray  # what all nodes have together, 0 where that is not known, ``(R,)``
-    held_by: IntMatrix  # what each user's running jobs hold together, ``(U, R)``; no rows unless an order needs it
-    respected: BoolArray  # partitions beside whose reservations a job that is placed has to fit, ``(P,)``
-    respected_then: BoolMatrix  # those respected when room was last counted for a shape beside reservations, ``(S, P)``
-    reserved: BoolMatrix  # nodes by partition, ``(P, m)``
-    planned: IntMatrix  # the same as lists of nodes, of `n_nodes` each; ``(P, m)``
-    slots: Records[_SlotRecord]  # reservations of the present walk
+    room: Annotated[
+        IntArray, 3
+    ]  # free amounts by table; that of a reservation is valid only on its nodes; ``(2 + P, m, R)``
+    users: IntMatrix  # number of jobs on each node by table, an exclusive job counts as `ALONE`; ``(2 + P, m)``
+    total: IntArray  # amounts of all nodes in total, 0 if not known, ``(R,)``
+    held_by: IntMatrix  # total amounts of each user's running jobs, ``(U, R)``; no rows if no order needs it
+    respected: BoolArray  # partitions whose reservations the placed job must respect, ``(P,)``
+    respected_then: BoolMatrix  # partitions respected when room for a shape was last counted, ``(S, P)``
+    reserved: BoolMatrix  # reserved nodes by partition, ``(P, m)``
+    planned: IntMatrix  # the same as lists of `n_nodes` nodes each; ``(P, m)``
+    slots: Records[_SlotRecord]  # reservations of the current walk
     slot_nodes: BoolMatrix  # their nodes, ``(slots, m)``
-    closed: BoolArray  # nodes that a job may not get because of such reservations, ``(m,)``
+    closed: BoolArray  # nodes that a job must not get because of these reservations, ``(m,)``
     per_task: IntMatrix  # amounts by shape, ``(S, R)``
     per_node: IntMatrix
     masks: BoolMatrix  # sets of nodes, ``(M, m)``
     order: IntArray  # nodes by weight, then by number
     groups: IntMatrix  # group of every node by level, ``(L, m)``
-    most_groups: IntMatrix  # groups of each level that jobs of a shape may span, 0 for any number, ``(S, L)``
-    segments: IntMatrix  # segment sizes by level: they divide the nodes in a group, 0 for any number; ``(S, L)``
+    most_groups: IntMatrix  # number of groups of each level that jobs of a shape may span, 0 for any number, ``(S, L)``
+    segments: IntMatrix  # segment sizes by level, which divide the numbers of nodes in groups; 0 for none; ``(S, L)``
     held: IntMatrix  # nodes and tasks of all jobs, one job after the other, ``(2, H)``
-    releases: IntArray  # nodes that have got more room, in that order; a ring of the last ``m``
+    releases: IntArray  # nodes whose room has increased, in this order; a ring buffer of the last ``m``
     lists: IntMatrix  # lists of jobs, see `allocopt.simulator.state.RUNNING`; ``(3, n)``
-    waiting: IntMatrix  # lines in which jobs wait, and those left in a part of a pass as a heap; ``(2, L)``
-    allowed: BoolMatrix  # nodes in any of the masks of a shape, see `_ShapeRecord.union`; one row for equal ones
-    tasks_at: IntArray  # scratch: tasks that every node has room for, ``(m,)``
-    chosen: IntMatrix  # scratch: nodes; by node its room in tasks; by node its sort key; tasks on the nodes; ``(4, m)``
-    sums: IntMatrix  # scratch: tasks and nodes that a group has room for, ``(2, G)``
-    inside: BoolArray  # scratch: nodes among which nodes are chosen, ``(m,)``
-    downtimes: Records[DowntimeRecord]  # by node
-    first_downtime: IntArray  # of each node, and their number; ``(m + 1,)``
+    waiting: IntMatrix  # lines with waiting jobs; and the remaining lines of a part of a pass, as a heap; ``(2, L)``
+    allowed: BoolMatrix  # nodes in any of the masks of a shape, see `_ShapeRecord.union`; equal rows are shared
+    tasks_at: IntArray  # scratch: tasks for which every node has room, ``(m,)``
+    chosen: IntMatrix  # scratch: chosen nodes; room in tasks by node; sort key by node; tasks on the nodes; ``(4, m)``
+    sums: IntMatrix  # scratch: room of each group in tasks and in nodes, ``(2, G)``
+    inside: BoolArray  # scratch: nodes that may be chosen, ``(m,)``
+    downtimes: Records[DowntimeRecord]  # sorted by node
+    first_downtime: IntArray  # first row of each node, then the number of rows; ``(m + 1,)``
     changes: FloatArray  # times at which downtimes end or nodes fail, ascending, and infinity
     scores: Scores
 
@@ -210,11 +214,11 @@ UNLIMITED = 2**62  # work of a simulation that must not pause
 
 
 class SharedRules(NamedTuple):
-    """How events are taken, and jobs scheduled and placed.
+    """Rules for events, scheduling and placing.
 
-    Walks of conservative backfilling come at multiples of ``period`` seconds (Slurm's bf_interval), and end after
-    ``depth`` reservations. At events jobs start as without backfilling. EASY backfilling plans with predicted run times
-    if it ``predicts``.
+    Walks of conservative backfilling occur at multiples of ``period`` seconds (Slurm's bf_interval), and end after
+    ``depth`` reservations. At events jobs start as without backfilling. With ``predicts``, EASY backfilling plans with
+    predicted run times.
     """
 
     allocation: AllocationRule = AllocationRule.FIRST_FIT
@@ -226,29 +230,29 @@ class SharedRules(NamedTuple):
 
 
 class SharedMachine(NamedTuple):
-    """Nodes that jobs share, as the simulation sees them."""
+    """Nodes that jobs share, in the form that the simulation uses."""
 
     capacity: IntMatrix  # amounts by node and resource, cores first, ``(m, R)``
     groups: IntMatrix  # groups of the nodes by level below the top, ``(L, m)``
-    weights: IntArray  # of the nodes; `AllocationRule.FIRST_FIT` takes the lowest first
-    tiers: IntArray  # of the partitions, ``(P,)``
+    weights: IntArray  # weights of the nodes; `AllocationRule.FIRST_FIT` takes the lowest first
+    tiers: IntArray  # tiers of the partitions, ``(P,)``
 
     @classmethod
     def of(cls, cluster: Cluster) -> "SharedMachine":
-        """Return the nodes of a cluster."""
+        """Return the nodes of a cluster in this form."""
         weights = np.array([node.weight for node in cluster.nodes])
         tiers = np.array([one.tier for one in cluster.partitions] or [1])
         return cls(cluster.capacity, cluster.topology.tree.groups, weights, tiers)
 
     @property
     def total(self) -> IntArray:
-        """What all nodes have together, 0 of a resource of which that is not known, shape ``(R,)``."""
+        """Total amounts of all nodes, 0 for a resource with unknown amounts, shape ``(R,)``."""
         known = self.capacity.max(axis=0) < UNKNOWN_MEMORY_MIB
         found: IntArray = np.where(known, self.capacity.sum(axis=0), 0)
         return found
 
     def without_tiers(self) -> "SharedMachine":
-        """Return the same machine with equal tiers: no partition goes before another."""
+        """Return the same machine with equal tiers, so that no partition has priority."""
         return self._replace(tiers=np.zeros_like(self.tiers))
 
 
@@ -258,12 +262,12 @@ class SharedJobs(NamedTuple):
     Without ``limit`` jobs run as long as ``run``; without ``preceding`` no job waits for another one.
     """
 
-    request: IntArray  # number of its request in a sequence of these
+    request: IntArray  # number of the job's request in the sequence of requests
     submit: FloatArray
     run: FloatArray
     estimate: FloatArray
     limit: FloatArray | None = None  # time after its start at which a job is killed
-    user: IntArray | None = None  # `UNKNOWN_USER` where unknown; None if all are
+    user: IntArray | None = None  # `UNKNOWN_USER` if unknown; None if all are unknown
     preceding: IntArray | None = None  # row of the job that has to end first, -1 for none
     think: FloatArray | None = None  # seconds from its end until this one joins the queue
 
@@ -282,7 +286,7 @@ def new_shared(
         downtimes = np.zeros(0, dtype=record_dtype(DowntimeRecord))
     request, submit, run, estimate, limit, user, preceding, think = submitted
     user = np.full(len(submit), UNKNOWN_USER) if user is None else user
-    # Run times of equal jobs are predicted alike if they are one user's.
+    # Predicted run times of equal jobs are equal only if they are of one user.
     alike = (request, estimate, user) if rules.predicts else (request, estimate)
     kinds, shape_of = np.unique(np.stack(alike), axis=1, return_inverse=True)
     asked = [requests[int(number)] for number in kinds[0]]
@@ -337,7 +341,7 @@ def new_shared(
     if rules.predicts or OrderKind.SCORED in (order.kind, tried.kind):
         amounts = np.stack([amounts_asked(one, machine.capacity) for one in asked])[shape_of.reshape(-1)]
     segments = [one.segments or (0,) * len(groups) for one in asked]
-    # Room for the nodes of each job, whichever they are and however often it starts.
+    # Reserve columns for the most nodes of each job, so that any of its starts fits.
     most_held = np.array([min(one.most_nodes, m) for one in requests])[request]
     jobs["first"] = np.cumsum(most_held) - most_held
     return Shared(
@@ -385,27 +389,27 @@ def new_shared(
 
 
 def amounts_asked(request: ClusterRequest, capacity: IntArray) -> IntArray:
-    """Return what a job asks for on all nodes together, shape ``(R,)``, if it gets as few as it may.
+    """Return a job's request over all nodes, shape ``(R,)``, if it gets the fewest nodes that it accepts.
 
-    A job that has its nodes alone asks for at least all that is in the smallest nodes that it may get.
+    An exclusive job requests at least all amounts of the smallest nodes that it may get.
     """
     asked: IntArray = request.least_nodes * request.per_node + request.tasks * request.per_task
     allowed = capacity[request.masks.any(axis=0)]
-    # A reservation may keep a job off all nodes.
+    # A job may be allowed on no node, for example because of a reservation.
     if request.is_exclusive and len(allowed):
         asked = np.maximum(asked, request.least_nodes * allowed.min(axis=0))
     return asked
 
 
 def times_of_change(downtimes: Any) -> FloatArray:
-    """Return when nodes come back or fail, ascending, and then infinity."""
+    """Return the times at which nodes come back or fail, in ascending order, followed by infinity."""
     failures = downtimes["begin"][downtimes["is_announced"] == 0]
     return np.unique(np.concatenate((downtimes["end"], failures, [np.inf])))
 
 
 @inlined
 def release(s: Shared, node: int) -> None:
-    """Note that a node has more room than before."""
+    """Record that a node has more room than before."""
     s.releases[s.clock[0].n_released % s.releases.size] = node
     s.clock[0].n_released += 1
 
@@ -415,11 +419,11 @@ def _lines(
 ) -> tuple[IntArray, IntArray]:
     """Return the shape of each line, ``(L,)``, and the line of each job, ``(n,)``; ``rejoins`` if nodes may fail.
 
-    Jobs of one shape share a line if none ever overtakes another. In a fixed order, or by arrival, this is always so.
-    By age it is if their values are equal, and by shares if they are one user's. By scores, one user's jobs keep the
-    order in which they join: only the first of a line is scored. With an order of backfilling of its own the jobs of a
-    line must be equal in both orders: then they stand by submission. That is not the order in which they join if some
-    wait for other jobs or join again; then every job has a line of its own.
+    Jobs of one shape share a line if none ever overtakes another. In a fixed order, or by arrival, this is always true.
+    By age, it is true if their values are equal; by shares, if they are of one user. By scores, jobs of one user keep
+    the order in which they join, and only the first of a line is scored. If backfilling has its own order, the jobs of
+    a line must be equal in both orders; then they are ordered by submission. This differs from the order in which they
+    join if some jobs have dependencies or are requeued; then every job gets its own line.
     """
     columns = [jobs["shape"].astype(np.float64)]
     for keys, values in ((order, jobs["order_value"]), (backfill_order, jobs["backfill_value"])):

@@ -1,4 +1,4 @@
-"""A simulation on shared nodes step by step: the kernels that Python calls between two events."""
+"""Steps of a simulation on shared nodes: the kernels that Python calls between two events."""
 
 from numba import float64, int64, void
 
@@ -16,7 +16,7 @@ from allocopt.simulator.state import NOBODY
 
 @kernel(int64(SHARED, float64))
 def advance_shared(s: Shared, until: float) -> int:
-    """End the pass, and go on to the next time when one is due, but not beyond ``until``; see `advance`."""
+    """End the pass, and advance to the next scheduling point, but not beyond ``until``; see `advance`."""
     end_pass(s)
     for partition in range(s.partitions.size):
         s.partitions[partition].is_blocked = 0
@@ -25,21 +25,21 @@ def advance_shared(s: Shared, until: float) -> int:
 
 @kernel(int64(SHARED, int64))
 def schedule_shared(s: Shared, work: int) -> int:
-    """Go on with the passes of this moment until some work is done; returns as `simulate_shared`."""
+    """Continue the passes of this time until ``work`` is done; returns as `simulate_shared`."""
     s.clock[0].work = work
     return schedule(s)
 
 
 @kernel(void(SHARED, int64, float64))
 def change_speed_shared(s: Shared, job: int, speed: float) -> None:
-    """Let a running job go on at another speed, from now on; see `change_speed`."""
+    """Change the speed of a running job from now on; see `change_speed`."""
     change_speed(s, job, speed)
 
 
 @kernel(void(SHARED, int64))
 def requeue_shared(s: Shared, job: int) -> None:
-    """Stop a running job and let it join the queue again; see `requeue_on_nodes`."""
-    # Its line may be one in which no job waits any more, and joins those in which one does again.
+    """Stop a running job and put it into the queue again; see `requeue_on_nodes`."""
+    # Remove empty lines first: its own line may be among them, and is added again when the job joins.
     forget_empty_lines(s)
     requeue_on_nodes(s, job)
 
@@ -61,14 +61,14 @@ def queue_shared(s: Shared, jobs: IntArray) -> int:
 
 @kernel(float64(SHARED, int64))
 def shadow_shared(s: Shared, job: int) -> float:
-    """Return when a job can start by the estimates of those that run, beside no reservation."""
+    """Return when a job can start by the estimates of running jobs, without respecting reservations."""
     find_shadow(s, job)
     return float(s.clock[0].shadow)
 
 
 @kernel(void(SHARED, int64[::1]))
 def reserve_shared(s: Shared, heads: IntArray) -> None:
-    """Make or keep reservations for waiting jobs, at most one of each partition; only these are respected then."""
+    """Make or keep reservations for waiting jobs, at most one per partition; only these are respected then."""
     for partition in range(s.partitions.size):
         s.partitions[partition].is_blocked = 0
     for job in heads:
@@ -80,7 +80,7 @@ def reserve_shared(s: Shared, heads: IntArray) -> None:
 
 @inlined
 def _is_behind(s: Shared, job: int, other: int) -> bool:
-    """Whether a job stands behind another one, which may have started, in a queue in the order of arrival."""
+    """Whether a job is behind another one, which may have started, in a queue in the order of arrival."""
     tier, tier_of_other = s.queue[s.jobs[job].line].tier, s.queue[s.jobs[other].line].tier
     if tier != tier_of_other:
         return bool(tier < tier_of_other)
@@ -89,7 +89,7 @@ def _is_behind(s: Shared, job: int, other: int) -> bool:
 
 @inlined
 def _look_behind(s: Shared, after: int) -> None:
-    """Look in every line at the first job behind another one, or at the first of all for ``NOBODY``."""
+    """Set the next job of every line to the first one behind job ``after``, or to its first one for ``NOBODY``."""
     clock = s.clock[0]
     clock.n_left = 0
     for place in range(clock.n_waiting):
@@ -106,10 +106,10 @@ def _look_behind(s: Shared, after: int) -> None:
 
 @kernel(int64(SHARED, int64))
 def next_backfillable_shared(s: Shared, after: int) -> int:
-    """Return the first waiting job behind another one that has room beside the reservations, or ``NOBODY``.
+    """Return the first waiting job behind job ``after`` that fits in addition to the reservations, or ``NOBODY``.
 
-    All jobs stand behind ``NOBODY``. The queue must be in the order of arrival. If one job of a shape has found no room
-    since `reserve_shared`, others of this shape are not looked at.
+    All jobs are behind ``NOBODY``. The queue must be in the order of arrival. If one job of a shape did not fit since
+    `reserve_shared`, other jobs of this shape are skipped.
     """
     clock = s.clock[0]
     _look_behind(s, after)
@@ -128,15 +128,15 @@ def next_backfillable_shared(s: Shared, after: int) -> int:
 
 @kernel(void(SHARED, int64, int64))
 def occupy_shared(s: Shared, job: int, used: int) -> None:
-    """Let a job that is never submitted, because it has started before the simulation, run on the chosen nodes."""
+    """Start a job on the chosen nodes that has started before the simulation, and so is never submitted."""
     start_on_chosen(s, job, used)
 
 
 @kernel(int64(SHARED, int64))
 def choose_shared(s: Shared, job: int) -> int:
-    """Choose nodes for a job with what is free now: beside the reservations if possible, otherwise beside none.
+    """Choose free nodes for a job, in addition to the reservations if possible, otherwise ignoring them.
 
-    Returns how many, 0 for none.
+    Returns the number of nodes, 0 if the job does not fit.
     """
     used, is_blocked = find_room(s, job), False
     for partition in range(s.partitions.size):

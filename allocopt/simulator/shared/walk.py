@@ -1,4 +1,4 @@
-"""Periodic backfilling as Slurm does it: a walk along the queue starts a job, or reserves whole nodes for it."""
+"""Periodic backfilling as in Slurm: a walk along the queue starts each job, or reserves whole nodes for it."""
 
 import numpy as np
 
@@ -23,11 +23,11 @@ def _expected_end(s: Shared, place: int) -> float:
 
 @inlined
 def _find_window(s: Shared, job: int) -> int:
-    """Choose nodes for a job after the first window of ends that leaves room for it; return how many.
+    """Choose nodes for a job after the first window of ends that leaves enough room; return how many.
 
-    Slurm looks ahead in this way: each window is longer than the one before, and a window that has just taken a job on
-    other nodes takes the next job, too, whenever it ends. ``clock.shadow`` is the last end in the window on nodes that
-    the job may use.
+    This is how Slurm looks ahead: each window is longer than the one before. If a window has just included a job on
+    nodes that the waiting job cannot use, it also includes the next ending job, regardless of its end.
+    ``clock.shadow`` is the last end in the window on nodes that the job may use.
     """
     clock = s.clock[0]
     begin_ahead_on_nodes(s, job)
@@ -53,16 +53,16 @@ def _find_window(s: Shared, job: int) -> int:
 
 @inlined
 def open_nodes(s: Shared) -> None:
-    """Close no nodes any more."""
+    """Open all nodes again."""
     for node in range(s.order.size):
         s.closed[node] = False
 
 
 @helper()
 def close_nodes(s: Shared, since: float, until: float) -> float:
-    """Close the nodes of reservations and downtimes that overlap a time, its end included.
+    """Close the nodes of reservations and downtimes that overlap ``since`` to ``until``, including the end.
 
-    Return when the first of these ends.
+    Returns the earliest end of these, infinity for none.
     """
     opens = np.inf
     s.clock[0].work -= s.clock[0].n_slots + s.downtimes.size
@@ -96,17 +96,17 @@ def _is_reserved(s: Shared, since: float, until: float, used: int) -> bool:
 
 @helper()
 def plan_start(s: Shared, job: int) -> int:
-    """Choose nodes for a job beside the reservations of jobs before it; return how many if it can start now.
+    """Choose nodes for a job in addition to the reservations of earlier jobs; return how many if it can start now.
 
-    Otherwise reserve whole nodes for its estimate from a later time on, if there is one, and return 0. Slurm 22.05 does
-    the same (``_attempt_backfill`` in ``backfill.c``); docs/clusters.md states the steps.
+    Otherwise reserve whole nodes for the length of its estimate from a later time on, if there is one, and return 0.
+    Slurm 22.05 does the same (``_attempt_backfill`` in ``backfill.c``); docs/clusters.md states the steps.
     """
     clock, shape = s.clock[0], s.jobs[job].shape
     opens, estimate = clock.now, s.shapes[shape].estimate
     while opens < np.inf:
         since = opens
         opens = close_nodes(s, since, since + estimate)
-        # Nodes that are down in this time are closed.
+        # Ignore downtimes here, because nodes that are down in this time are closed.
         look_at(s, NOW, np.nan)
         used, begin = choose(s, shape), clock.now
         if used == 0:
@@ -119,7 +119,7 @@ def plan_start(s: Shared, job: int) -> int:
             return used
         first = np.floor(begin / RESOLUTION_S) * RESOLUTION_S
         last = max(np.floor((begin + estimate) / RESOLUTION_S) * RESOLUTION_S, first + RESOLUTION_S)
-        # Jobs before it may have reserved these nodes from a time between ``since`` and ``begin``.
+        # Earlier jobs may have reserved these nodes from a time between ``since`` and ``begin`` on.
         if begin > since and _is_reserved(s, first, last, used):
             opens = begin
             continue
@@ -138,6 +138,6 @@ def plan_start(s: Shared, job: int) -> int:
 
 @inlined
 def period_after(s: Shared, time: float) -> float:
-    """Return the first multiple of the period that is not before a time."""
+    """Return the first multiple of the period that is not before ``time``."""
     period = s.rules[0].period
     return np.ceil(time / period) * period if time < np.inf else time

@@ -192,7 +192,7 @@ def test_the_rows_of_another_run_are_refused_and_kept(
     kept = store.read_bytes()
     answer = run(*command, *change)
     assert answer.code == 2
-    assert answer.lines_of_error[-1].startswith(f"allocopt: {store} is that of another run (it differs in {differs}")
+    assert answer.lines_of_error[-1].startswith(f"allocopt: {store} belongs to another run (it differs in {differs}")
     assert (store.read_bytes(), out.exists()) == (kept, False)
     assert run(*command).code == 0
     assert not store.exists()

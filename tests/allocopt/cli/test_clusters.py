@@ -60,7 +60,7 @@ def test_clusters_are_swept(run: Run, site: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "fault"),
     [
-        ((*SIMULATE, "--topology", "topology.conf"), "topology and cluster both say how large the machine is"),
+        ((*SIMULATE, "--topology", "topology.conf"), "topology and cluster state the size of the machine"),
         ((*SIMULATE, "--set", "strategy=free", "--allocator", "first"), "strategy: is for solvers that choose whole"),
         ((*SIMULATE, "--allocator", "frist"), "there is no allocator 'frist'; did you mean 'first'?"),
         (("what-if", "--trace", "jobs.csv", *CLUSTER, "--allocators", "frist"), "no allocator 'frist'; did you mean"),

@@ -51,6 +51,6 @@ def test_jobs_are_cut_and_counted_in_whole_nodes(run: Run, log: Path) -> None:
     out = log.parent / "out.swf"
     answer = run("convert", log, out, "--max-jobs", "2", "--processors-per-node", "16")
     assert answer.code == 0
-    assert "log: jobs dropped, beyond the number of jobs asked for: 1" in answer.lines_of_error
+    assert "log: jobs dropped, beyond the requested number of jobs: 1" in answer.lines_of_error
     made = read_workload(out)
     assert (made.ids.tolist(), made.processors.tolist(), made.machine_processors) == ([1, 2], [2, 2], 4)

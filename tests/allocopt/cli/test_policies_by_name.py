@@ -95,14 +95,18 @@ def test_a_queue_order_goes_with_backfilling_in_one_word(run: Run, folder: Path,
 @pytest.mark.parametrize(
     ("trace", "policy", "fault"),
     [
-        ('file = "jobs.swf"', "first-low_power", "is for the tasks of a multicore machine"),
-        ('file = "jobs.swf"\ntypes = "t"', "fcfs", "types: goes with platform, which is not given"),
-        ('file = "tasks.json"\nplatform = "platform.toml"', "sjf", "no policy 'sjf' of a multicore platform"),
-        ('file = "tasks.json"\nplatform = "platform.toml"\nfat_tree = [1, 1, 2]', "random-random", "does not go with"),
+        ('file = "jobs.swf"', "first-low_power", "is for multicore machines"),
+        ('file = "jobs.swf"\ntypes = "t"', "fcfs", "types: needs platform, which is not given"),
+        ('file = "tasks.json"\nplatform = "platform.toml"', "sjf", "no policy 'sjf' for a multicore platform"),
+        (
+            'file = "tasks.json"\nplatform = "platform.toml"\nfat_tree = [1, 1, 2]',
+            "random-random",
+            "cannot be combined with",
+        ),
         (
             'file = "jobs.swf"\nfat_tree = [1, 2, 2]',
             "asax",
-            "fat_tree: does not go with policy 'asax', which lets jobs share cores",
+            "fat_tree: cannot be combined with policy 'asax', which lets jobs share cores",
         ),
     ],
 )

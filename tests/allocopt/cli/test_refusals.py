@@ -230,13 +230,13 @@ USAGE = {
     },
     "simulate log.swf": {
         "--policy fcsf": "did you mean 'fcfs'?",
-        "--set backfill_order=sjf": "an order of backfilling goes with EASY and first-fit backfilling only",
+        "--set backfill_order=sjf": "only EASY and first-fit backfilling take a backfill order",
         "--fat-tree 2,2": FAT_TREE,
         f"--fat-tree {'9' * 5000},1,1": FAT_TREE,
         "--fat-tree ²,1,1": FAT_TREE,
         "--fat-tree 1,2,2 --processors 4": "give one",
-        "--fat-tree 1,2,2 --set strategy=scas": "strategy: is that of an allocator, which is not given",
-        "--policy window --fat-tree 1,2,2 --allocator dp": "'window' allocates by itself",
+        "--fat-tree 1,2,2 --set strategy=scas": "strategy: needs an allocator, which is not given",
+        "--policy window --fat-tree 1,2,2 --allocator dp": "'window' has its own allocator",
         "--explain 77": "there is no job 77 to explain in log",
         "--set police=sjf": "police: is an unknown field; did you mean 'policy'?",
         "--set policy": "--set 'policy' must look like FIELD=VALUE",
@@ -251,15 +251,15 @@ USAGE = {
     },
     "simulate workload.json --platform platform.toml": {
         **{
-            f"--set {field}": f"{field.partition('=')[0]}: does not go with platform"
+            f"--set {field}": f"{field.partition('=')[0]}: cannot be combined with platform"
             for field in ("backfill=easy", "processors=4", "backfill_order=sjf", "exact_estimates=true")
         },
-        "--event-order sequential": "event_order: does not go with platform",
+        "--event-order sequential": "event_order: cannot be combined with platform",
         "--set sharing=0": "sharing: is 0.0, must be greater than 0",
-        "--set placement=placed.csv --policy shortest-random": "policy: does not go with placement",
+        "--set placement=placed.csv --policy shortest-random": "policy: cannot be combined with placement",
     },
     "simulate halves.swf --policy": {
-        "sjf --set profiles=t.toml": "profiles: goes with policies by which jobs share",
+        "sjf --set profiles=t.toml": "profiles: is for policies that let jobs share",
         "asax --option period_s=0": "period_s is 0, must be positive",
         "asax --option loss=money": "must be one of limit, degradation",
         "asax --option idle_weight=-1": "idle_weight is -1, must not be negative",
@@ -370,17 +370,17 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
         ("active_cores\n1\n", "line 1: has no column power_w; the columns of measurements are active_cores, power_w"),
         ("active_cores,power_w\n1,x\n", "line 2: power_w is 'x', must be a number, not negative"),
         ("active_cores,power_w\n", "holds no measurements"),
-        ("active_cores,power_w\n1,5\n1,6\n0,1\n", "power: must be measured with at least two numbers of active cores"),
+        ("active_cores,power_w\n1,5\n1,6\n0,1\n", "power: must be measured with at least two different active_cores"),
         ("active_cores,power_w\n1,9\n2,8\n", "power: the fitted line is -1 W per active core"),
         ("active_cores,power_w,stalled_cores\n1,9,1\n2,11,2\n3,13,3\n", "stalled_cores: follows from"),
-        ("active_cores,power_w,stalled_cores\n1,5,2\n2,9,0\n", "stalled_cores: is somewhere above"),
+        ("active_cores,power_w,stalled_cores\n1,5,2\n2,9,0\n", "stalled_cores: is above active_cores in a row"),
         (f"active_cores,power_w\n{'1' * 200_000},5\n", "line 2: is not CSV: field larger than field limit"),
     ],
     "calibrate contention bad.csv": [
         (f"{CONTENTION}1,1,1,0.5\n", "contention: 1 measurements, must be at least 12"),
-        (CONTENTION + "1,1,1,0.5\n" * 12, "others: must take at least two values"),
-        (CONTENTION + "1,1,1,1\n1,1,2,1\n" * 6, "factor: is nowhere below 0.99: there is no contention to fit"),
-        (CONTENTION + "1,1,1,0\n1,1,2,0\n" * 6, "factor: is 0 somewhere, must be positive"),
+        (CONTENTION + "1,1,1,0.5\n" * 12, "others: must have at least two different values"),
+        (CONTENTION + "1,1,1,1\n1,1,2,1\n" * 6, "factor: is below 0.99 in no row: there is no contention to fit"),
+        (CONTENTION + "1,1,1,0\n1,1,2,0\n" * 6, "factor: is not positive in a row"),
     ],
     "solve bad.json": [(CUT, f"line 1, column {CUT.rindex(chr(34)) + 1}: is not JSON: Unterminated string")],
     "solve tiny.json bad.json --solution solutions --json": [(json.dumps({**INSTANCE, "jobs": []}), "jobs: ")],
@@ -407,10 +407,10 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
     "simulate workload.json --platform platform.toml --set placement=bad.csv": [
         ("job_id,node\n7,left\n", "line 1: has no column start_s; the columns of jobs are job_id, node, start_s"),
         (f"{PLACED}5,left,0\n", "line 2: job_id is '5', the workload has no such job"),
-        (f"{PLACED}7,left,0\n7,left,0\n", "line 3: job_id is '7', which comes twice"),
+        (f"{PLACED}7,left,0\n7,left,0\n", "line 3: job_id is '7', which is given twice"),
         (f"{PLACED}7,left,x\n", "line 2: start_s is 'x', must be a time in seconds, not negative"),
-        (f"{PLACED}7,left,0\n", "job 'job8': is not among the jobs that were started"),
-        (f"{PLACED}7,up,0\n8,left,0\n9,left,0\n", "job 'job7': was started on 'up', there is no such node"),
+        (f"{PLACED}7,left,0\n", "job 'job8': has no given start"),
+        (f"{PLACED}7,up,0\n8,left,0\n9,left,0\n", "job 'job7': is placed on node 'up', which does not exist"),
         ("job_id,node,start_s,duration_s\n7,left,0,0\n", "line 2: duration_s is '0', must be positive"),
     ],
     "simulate --spec bad.toml": [

@@ -77,7 +77,7 @@ def test_variants_are_those_that_python_draws_with_the_seed(run: Run, trace: Pat
 
 def test_one_variant_and_variants_of_tasks_are_refused(run: Run, on_platform: Run, trace: Path) -> None:
     assert "there are 1 variants, must be at least 2" in run("simulate", trace, "--variants", "1").err
-    assert "does not go with variants" in on_platform("--variants", "3").err
+    assert "cannot be combined with variants" in on_platform("--variants", "3").err
 
 
 CONSERVATIVE = ("--backfill", "conservative", "--set")
@@ -124,7 +124,7 @@ def test_why_a_job_waited_is_said_pass_by_pass(run: Run, trace: Path) -> None:
     [
         (
             "none",
-            "number 3 in the queue, nobody overtakes its head, job 2, which asks for 4 processors with 1 processor",
+            "number 3 in the queue, no job overtakes its head, job 2, which asks for 4 processors with 1 processor",
         ),
         ("first-fit", "number 2 in the queue, asks for 1 processor with 0 processors free"),
         ("conservative", "has a reservation for 160 s, the first time that leaves 1 processor for 600 s"),

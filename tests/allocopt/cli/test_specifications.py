@@ -106,7 +106,7 @@ def test_rows_that_differ_are_told_by_their_columns(run: Run, folder: Path) -> N
 def test_a_wrong_value_of_python_is_named() -> None:
     with pytest.raises(FieldError, match="gap: is -1, must be greater than or equal to 0"):
         SolveSpec(instances=["@tiny"], gap=-1)
-    with pytest.raises(FieldError, match="fat_tree: does not go with platform"):
+    with pytest.raises(FieldError, match="fat_tree: cannot be combined with platform"):
         SimulationSpec(trace="a.json", platform="p.toml", fat_tree=[1, 2, 2])
 
 

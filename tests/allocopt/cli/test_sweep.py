@@ -130,7 +130,7 @@ def test_a_changed_instance_is_another_cell_and_the_old_row_is_stale(run: Run, g
     write_problems(tmp_path / "windows.jsonl", [paper_window(0)])
     answer = run("sweep", grid, "--workers", "1")
     stale = f"allocopt: 4 cells in {tmp_path / 'grid.csv'}.sqlite left out, such as paper-1 free best-fit seed 0: "
-    assert answer.lines_of_error == [f"{stale}is not in the grid any more; --drop-stale removes them"]
+    assert answer.lines_of_error == [f"{stale}it is no longer in the grid; --drop-stale removes them"]
     other = tmp_path / "other.toml"
     write_sweep(other, instances=["windows.jsonl"], solvers=["best-fit:free"], seeds=1, iterations=7)
     answer = run("sweep", other, "-o", tmp_path / "grid.csv", "--workers", "1")
@@ -196,7 +196,7 @@ def test_cells_that_fail_are_told_by_the_exit_code_and_lose_no_other(
     answer = run("sweep", grid, "--workers", "2", "--json")
     assert answer.code == 1
     statuses = {(row["solver"], row["seed"]): (row["status"], row["error"]) for row in answer.rows}
-    died = "its worker was killed by SIGKILL, perhaps for want of memory, in the last of 2 attempts"
+    died = "its worker was killed by SIGKILL, perhaps because memory ran out, in the last of 2 attempts"
     assert statuses["deadly", 1] == ("failed", died)
     assert statuses["deadly", 2] == ("failed", "solver 'deadly' raised ValueError: seed\\n2")
     assert {status for key, (status, _) in statuses.items() if key not in {("deadly", 1), ("deadly", 2)}} <= {
@@ -210,8 +210,8 @@ def test_cells_that_fail_are_told_by_the_exit_code_and_lose_no_other(
 @pytest.mark.parametrize(
     ("address", "fault"),
     [
-        ("local", "--ray 'local': must be HOST:PORT of a cluster that runs, or auto"),
-        ("", "--ray '': must be HOST:PORT of a cluster that runs, or auto"),
+        ("local", "--ray 'local': must be HOST:PORT of a running cluster, or auto"),
+        ("", "--ray '': must be HOST:PORT of a running cluster, or auto"),
         ("localhost:http", "--ray localhost:http: the port is 'http', must be a number up to 65535"),
         ("127.0.0.1:1", "--ray 127.0.0.1:1: no Ray cluster answers: "),
     ],
@@ -246,7 +246,7 @@ def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_no_second_driver_is_let
     assert wait_for(lambda: Status.read(table).running == 1)
     told = run("sweep", gate.grid, "--status")
     assert re.fullmatch(
-        rf"{table}: {UNGATED} of {CELLS} cells, 1 running, 0:\d\d:\d\d gone, .*/s, about .* left\n", told.out
+        rf"{table}: {UNGATED} of {CELLS} cells, 1 running, 0:\d\d:\d\d elapsed, .*/s, about .* left\n", told.out
     )
     (status,) = run("sweep", gate.grid, "--status", "--json").rows
     assert (status["total"], status["done"], status["failed"], status["left"]) == (CELLS, UNGATED, 0, CELLS - UNGATED)

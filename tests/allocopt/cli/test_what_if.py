@@ -87,8 +87,8 @@ def test_what_the_site_did_stands_first(run: Run, monkeypatch: pytest.MonkeyPatc
     answer = run(*asked)
     assert answer.out.splitlines()[3].split()[1:6] == ["as", "recorded", "|", "100", "|"]
     assert "first under easy beside the record: mean wait " in answer.out
-    assert "1 recorded jobs ran on 1 nodes that the topology does not know (gone), which" in answer.out
-    assert "regret alone: " in answer.out
+    assert "1 recorded jobs ran on 1 nodes that are not in the topology (gone), which" in answer.out
+    assert "regret of single starts: " in answer.out
     rows = run(*asked, "--json", "--report", "page.html").rows
     assert [row["allocator"] for row in rows] == ["as recorded", "first"]
     assert (rows[0]["mean_wait_change"], rows[1]["mean_wait_change"]) == (None, 0.0)

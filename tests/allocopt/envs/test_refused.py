@@ -83,7 +83,11 @@ USAGE: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (policy_selection.PolicySelectionOptions, {"level": "large"}, "normal, small, minimal"),
     (policy_selection.PolicySelectionOptions, {"reward": "money"}, "makespan, energy"),
     (policy_selection.PolicySelectionOptions, {"actions": ("void",)}, "one at least must start jobs"),
-    (policy_selection.PolicySelectionOptions, {"actions": ("first-low_power", "first-low_power")}, "none twice"),
+    (
+        policy_selection.PolicySelectionOptions,
+        {"actions": ("first-low_power", "first-low_power")},
+        "give distinct policies",
+    ),
     (policy_selection.PolicySelectionOptions, {"actions": ("first-lowpower",)}, "did you mean"),
     *(
         (policy_selection.PolicySelectionOptions, {"actions": names}, "sequence of names")

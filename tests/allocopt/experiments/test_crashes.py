@@ -47,7 +47,9 @@ def test_a_run_whose_driver_and_workers_are_killed_ends_with_the_rows_of_an_undi
         assert driver.stdout is not None
         assert wait_for(lambda: finished(output) == UNGATED + number), "nothing is finished"  # noqa: B023
         kill(one_of(workers, driver.pid))
-        assert any("killed by SIGKILL, perhaps for want of memory; attempt 2 of 3" in line for line in driver.stdout)
+        assert any(
+            "killed by SIGKILL, perhaps because memory ran out; attempt 2 of 3" in line for line in driver.stdout
+        )
         if number:
             # All workers, and what starts them.
             for pid in set(members(driver.pid)) - {driver.pid}:

@@ -104,7 +104,7 @@ def test_processes_run_cells_with_one_thread_each(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("way", "reason"),
     [
-        ("signal", "its worker was killed by SIGKILL, perhaps for want of memory"),
+        ("signal", "its worker was killed by SIGKILL, perhaps because memory ran out"),
         ("exit", "its worker ended with exit code 7"),
         ("error", "its worker ended with exit code 1"),
     ],

@@ -86,7 +86,7 @@ def test_a_store_of_another_setting_is_refused_and_kept(tmp_path: Path) -> None:
     output = tmp_path / "rows.csv"
     fill(output, setting={"solvers": "a,b", "seeds": (0, 1)})
     fill(output, setting={"solvers": "a,b", "seeds": [0, 1]})
-    with pytest.raises(UsageError, match=r"rows\.csv\.sqlite is that of another run \(it differs in solvers\): finish"):
+    with pytest.raises(UsageError, match=r"rows\.csv\.sqlite belongs to another run \(it differs in solvers\): finish"):
         Store(output, ME, {"solvers": "a", "seeds": [0, 1]})
     assert kept(output) == [0, 1, 2, 3]
 
@@ -130,7 +130,9 @@ def test_a_file_that_is_no_store_is_left_alone(tmp_path: Path, content: str) -> 
     path = tmp_path / "rows.csv.sqlite"
     path.write_text(content, encoding="utf-8")
     for read in (Status.read, lambda output: Store(output, ME)):
-        with pytest.raises(BadFileError, match=r"rows\.csv\.sqlite: is damaged or no store of rows .*; move the file"):
+        with pytest.raises(
+            BadFileError, match=r"rows\.csv\.sqlite: is damaged or not a store of rows .*; move the file"
+        ):
             read(tmp_path / "rows.csv")
     assert path.read_text(encoding="utf-8") == content
     assert list(tmp_path.iterdir()) == [path]
@@ -140,13 +142,13 @@ def test_a_file_that_is_no_store_is_left_alone(tmp_path: Path, content: str) -> 
     ("change", "fault"),
     [
         ("UPDATE meta SET value = '2' WHERE name = 'version'", "version: is 2, this program reads version 1; move"),
-        ("UPDATE meta SET value = 'x' WHERE name = 'format'", "is no store of rows; move the file away"),
-        ("DROP TABLE meta", "is no store of rows; move the file away"),
+        ("UPDATE meta SET value = 'x' WHERE name = 'format'", "is not a store of rows; move the file away"),
+        ("DROP TABLE meta", "is not a store of rows; move the file away"),
         ("DROP TABLE cells", "cannot be used: no such table: cells"),
         ("UPDATE cells SET row = '[3]'", "is damaged; move the file away"),
         ("UPDATE cells SET cell = '{'", "is damaged; move the file away"),
         (f"UPDATE cells SET row = '{'[' * 100_000}'", "is damaged; move the file away"),
-        ("", r"rows\.csv\.sqlite: is damaged or no store of rows"),
+        ("", r"rows\.csv\.sqlite: is damaged or not a store of rows"),
     ],
     ids=["version", "format", "other database", "no cells", "list", "half", "deep", "cut"],
 )
@@ -169,7 +171,7 @@ def test_what_cannot_be_a_table_or_a_store_is_refused(tmp_path: Path) -> None:
     for name, fault in (
         ("folder", "folder: cannot be written: is a directory, must be a file"),
         ("file/rows.csv", "cannot be written"),
-        ("rows.csv", r"rows\.csv\.sqlite: is no regular file; move it away"),
+        ("rows.csv", r"rows\.csv\.sqlite: is not a regular file; move it away"),
     ):
         with pytest.raises(BadFileError, match=fault):
             Store(tmp_path / name, ME)
@@ -177,7 +179,7 @@ def test_what_cannot_be_a_table_or_a_store_is_refused(tmp_path: Path) -> None:
 
 def test_how_far_a_run_is_can_be_read_while_it_goes_on(tmp_path: Path) -> None:
     output = tmp_path / "rows.csv"
-    with pytest.raises(BadFileError, match=r"rows\.csv\.sqlite: is not there: nothing has been run"):
+    with pytest.raises(BadFileError, match=r"rows\.csv\.sqlite: does not exist: nothing has been run"):
         Status.read(output)
     with closing(Store(output, ME)) as store:
         with pytest.raises(BadFileError, match="has no run yet"):

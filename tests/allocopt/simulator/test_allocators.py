@@ -144,7 +144,7 @@ def test_one_node_jobs_take_the_first_idle_nodes() -> None:
 @pytest.mark.parametrize("free", [np.full((4, 1), 2), np.ones((4, 2), dtype=np.int64)], ids=["cores", "gpus"])
 def test_a_topology_solver_does_not_share_nodes(free: IntArray) -> None:
     allocator = TopologyAllocator(FatTree(1, 2, 2), get_solver("greedy"))
-    with pytest.raises(UsageError, match="whole nodes, this platform shares them"):
+    with pytest.raises(UsageError, match="allocates whole nodes; on this platform jobs share"):
         allocator.place(["1"], np.ones((1, free.shape[1]), dtype=np.int64), free)
 
 

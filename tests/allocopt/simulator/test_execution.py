@@ -154,7 +154,7 @@ def test_the_locality_model_needs_nodes() -> None:
 
 @pytest.mark.parametrize(
     ("fewest", "most", "packed_s", "fault"),
-    [([1, 1], [4, 2], [-10.0, 0.0], "whole run time"), ([1, 2], [4, 1], [0.0, 0.0], "fewer nodes when spread")],
+    [([1, 1], [4, 2], [-10.0, 0.0], "leaves no run time"), ([1, 2], [4, 1], [0.0, 0.0], "fewer nodes when spread")],
 )
 def test_a_locality_that_contradicts_is_refused(
     fewest: list[int], most: list[int], packed_s: list[float], fault: str

@@ -94,9 +94,9 @@ def test_a_decision_that_cannot_be_taken_is_named_with_job_and_time(
 
 @pytest.mark.parametrize("time", [0.0, -1.0, float("nan")])
 def test_a_call_in_the_past_is_refused(time: float) -> None:
-    fails(lambda view: [Wait(view.now + min(time, 0))], "mine wants to be called at .*not after")
-    fails(lambda view: [Wait(time)], "mine wants to be called at .*not after 0 s")
-    fails(lambda view: [Reserve(0, time)], "mine wants to be called at .*not after 0 s")
+    fails(lambda view: [Wait(view.now + min(time, 0))], "mine asks to be called at .*not after")
+    fails(lambda view: [Wait(time)], "mine asks to be called at .*not after 0 s")
+    fails(lambda view: [Reserve(0, time)], "mine asks to be called at .*not after 0 s")
 
 
 def test_a_scheduler_that_waits_for_ever_after_some_jobs_is_stopped() -> None:
@@ -162,11 +162,11 @@ def test_the_job_that_holds_an_over_committed_node_now_is_named_not_one_that_has
     [
         (choose(0, 1), WHOLE, "at time 2 s: job 9 over-commits node 0: gets 1 nodes of which 0 are free; .* job 7"),
         (choose(0, 0), WHOLE, "at time 0 s: job 7 gets a node twice"),
-        (choose(0, 3), WHOLE, "at time 0 s: job 7 gets node 3, nodes are numbered 0 to 2"),
-        (choose(0, -1), WHOLE, "at time 0 s: job 7 gets node -1, nodes are numbered 0 to 2"),
-        (lambda view: [Start(0, np.array([0]))], WHOLE, "at time 0 s: job 7 gets 1 nodes, it asks for 2"),
-        (lambda view: [Start(0, np.arange(3))], WHOLE, "at time 0 s: job 7 gets 3 nodes, it asks for 2"),
-        (lambda view: [Start(0, np.arange(0))], WHOLE, "at time 0 s: job 7 gets 0 nodes, it asks for 2"),
+        (choose(0, 3), WHOLE, "at time 0 s: job 7 gets node 3, but nodes are numbered 0 to 2"),
+        (choose(0, -1), WHOLE, "at time 0 s: job 7 gets node -1, but nodes are numbered 0 to 2"),
+        (lambda view: [Start(0, np.array([0]))], WHOLE, "at time 0 s: job 7 gets 1 nodes, but asks for 2"),
+        (lambda view: [Start(0, np.arange(3))], WHOLE, "at time 0 s: job 7 gets 3 nodes, but asks for 2"),
+        (lambda view: [Start(0, np.arange(0))], WHOLE, "at time 0 s: job 7 gets 0 nodes, but asks for 2"),
         (lambda view: [Start(0, np.array([0.2, 1.7]))], WHOLE, "raised TypeError"),
         (choose(0, 1), 2, "at time 0 s: nodes are chosen for job 7, but the platform is a pool"),
     ],
@@ -230,9 +230,9 @@ def share(*nodes: int, units: int = 1) -> Share:
     ("answer", "message"),
     [
         (lambda request: 1 / 0, "raised ZeroDivisionError"),
-        (lambda request: [share(0)] * len(request), "job 7 gets 1 nodes, it asks for 2"),
+        (lambda request: [share(0)] * len(request), "job 7 gets 1 nodes, but asks for 2"),
         (lambda request: [share(0, 0)], "job 7 gets a node twice"),
-        *((lambda _, at=at: [share(0, at)], f"job 7 gets node {at}, nodes are numbered 0 to 2") for at in (5, -1)),
+        *((lambda _, at=at: [share(0, at)], f"job 7 gets node {at}, but nodes are numbered 0 to 2") for at in (5, -1)),
         *((lambda _, units=units: [share(0, 1, units=units)], "job 7") for units in (2, -1, 0)),
         (lambda request: [], "places 0 jobs where 1 have started"),
         (lambda request: [share(0, 1)] * 2, "places 2 jobs where 1 have started"),

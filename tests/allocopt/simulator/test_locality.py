@@ -76,7 +76,7 @@ def test_a_table_in_seconds_is_read_in_timesteps() -> None:
 
 
 def test_what_contradicts_is_refused() -> None:
-    with pytest.raises(InvalidProblemError, match="whole run time"):
+    with pytest.raises(InvalidProblemError, match="leaves no run time"):
         Penalised(np.array([10.0]), np.array([-10.0]))
     with pytest.raises(InvalidProblemError, match="network jobs, breadth-first"):
         PenaltyTable({key: Line(0.0, 0.0) for key in KEYS[:-1]})

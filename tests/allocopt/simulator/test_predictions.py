@@ -70,5 +70,5 @@ def test_an_explanation_plans_with_what_is_predicted() -> None:
 
 @pytest.mark.parametrize("backfill", [Backfill.NONE, Backfill.FIRST_FIT, Backfill.CONSERVATIVE])
 def test_predictions_go_with_easy_only(backfill: Backfill) -> None:
-    with pytest.raises(UsageError, match="predicted run times go with EASY backfilling only"):
+    with pytest.raises(UsageError, match="only EASY backfilling takes predicted run times"):
         ListScheduler(FirstComeFirstServed(), backfill, predicts=True)

@@ -123,7 +123,7 @@ def test_the_trees_of_a_forest_are_not_left() -> None:
 def test_nodes_that_the_topology_does_not_know_are_counted_and_named() -> None:
     record = record_of([(0, 9, {0, 1}), (0, 9, {2}), (9, 9, {3, 4})], ["0,1", "2,x[1-4]", "gone"])
     assert record.unknown == ("x1", "x2", "x3", "x4", "gone")
-    assert "2 recorded jobs ran on 5 nodes that the topology does not know (x1, x2, x3, ...)" in record.remarks()[0]
+    assert "2 recorded jobs ran on 5 nodes that are not in the topology (x1, x2, x3, ...)" in record.remarks()[0]
     assert [len(nodes) for nodes in record.schedule.nodes or ()] == [2, 1, 0]
     assert record.several.tolist() == [0]
 

@@ -38,7 +38,7 @@ class OnlyPasses:
 
 
 class WithoutBase:
-    """Asks for a pass, but stands over no built-in scheduler."""
+    """Asks for a pass, but stands over not a built-in scheduler."""
 
     def schedule(self, view: View) -> Iterator[Decision]:
         yield Pass()
@@ -61,7 +61,7 @@ def test_passes_schedule_as_the_built_in_scheduler_in_a_pool(policy: str) -> Non
 
 
 def test_a_pass_needs_a_built_in_scheduler_below() -> None:
-    with pytest.raises(SchedulerError, match="stands over none"):
+    with pytest.raises(SchedulerError, match="has none in"):
         simulate(lublin_workload(3, 64, np.random.default_rng(0)), 64, WithoutBase())
 
 
@@ -160,7 +160,7 @@ def test_it_has_a_name_and_refuses_what_makes_no_sense() -> None:
     scheduler = get_policy("relocation", {"base": "sjf+easy", "solver": "best-rack"})
     assert isinstance(scheduler, RelocationScheduler)
     for options, fault in (
-        ({"base": "window"}, "no built-in scheduler"),
+        ({"base": "window"}, "not a built-in scheduler"),
         ({"solver": "dp"}, "relocation"),
         ({"gang_nodes": 1}, "gang_nodes is 1"),
         ({"worth": 0.0}, "worth"),
@@ -172,5 +172,5 @@ def test_it_has_a_name_and_refuses_what_makes_no_sense() -> None:
 
 
 def test_a_pool_is_refused() -> None:
-    with pytest.raises(UsageError, match="a relocation is for a cluster"):
+    with pytest.raises(UsageError, match="a relocation needs a cluster"):
         simulate(lublin_workload(50, 64, np.random.default_rng(0)), 64, "relocation")

@@ -68,7 +68,7 @@ def test_the_same_seed_gives_the_same_outcomes() -> None:
     ("name", "message"),
     [
         ("sjf+hard", "there is no backfilling 'hard'; there are none, first-fit, easy, conservative"),
-        ("optimization+easy", "is a scheduler of its own: it takes no backfilling"),
+        ("optimization+easy", "is a scheduler, not a queue order: it takes no backfilling"),
         ("nobody", "nobody"),
         ("", "there is no policy"),
     ],

@@ -263,7 +263,7 @@ def test_a_senseless_option_is_refused(options: dict[str, Any], message: str) ->
     [
         (Platform.pool(12), "needs a machine whose topology is known"),
         (Platform.whole_nodes(12), "needs a machine whose topology is known"),
-        (Platform.of_parts([Part(12, {"cores": 4})], TOPOLOGY), "gets whole nodes, on this platform jobs share"),
+        (Platform.of_parts([Part(12, {"cores": 4})], TOPOLOGY), "needs whole nodes; on this platform jobs share"),
     ],
 )
 def test_a_platform_on_which_it_makes_no_sense_is_refused(platform: Platform, message: str) -> None:

@@ -443,7 +443,7 @@ OTHERS: dict[str, tuple[object, str]] = {
         "sacct: error: Problem talking to the database\n",
         "is not a trace .* but an error message of the command",
     ),
-    "html": ("<!DOCTYPE html>\n<html></html>\n", "is not a trace .* but a page in HTML"),
+    "html": ("<!DOCTYPE html>\n<html></html>\n", "is not a trace .* but an HTML page"),
     "xml": ("<?xml version='1.0'?>\n<platform/>\n", "is not a trace .* but XML"),
 }
 
@@ -455,7 +455,7 @@ def test_what_is_no_trace_is_named_with_what_reads_it(tmp_path: Path, content: o
 
 
 def test_what_is_no_trace_is_named_whatever_its_file_is_called(tmp_path: Path) -> None:
-    with pytest.raises(BadFileError, match="is not a trace of jobs that have run, but a page in HTML"):
+    with pytest.raises(BadFileError, match="is not a trace of jobs that have run, but an HTML page"):
         read(tmp_path, "<html></html>", "jobs.csv")
     assert len(read(tmp_path, "kind,submit,run,nodes\na,0,60,1\n", "jobs.csv")) == 1
 

@@ -110,7 +110,9 @@ def test_a_workflow_is_the_same_by_number_and_by_name() -> None:
 
 def test_a_job_of_an_application_without_profile_is_named() -> None:
     workload = replace(queue_workload(asax_queue(np.random.default_rng(0), repeats=1)), executables=np.arange(15))
-    with pytest.raises(InvalidProblemError, match=r"job 1: its executable is 0, there are profiles of 1 montage, 2"):
+    with pytest.raises(
+        InvalidProblemError, match=r"job 1: its executable is 0, which has no profile .profiles: 1 montage, 2"
+    ):
         profiled_jobs(workload, WORKFLOWS)
 
 
@@ -145,7 +147,7 @@ def test_a_table_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("executable = 8", "executable = 7", r"application\[1\].executable: is 7, which is given before"),
+        ("executable = 8", "executable = 7", r"application\[1\].executable: is 7, which is used twice"),
         ("share = 0.75", "share = 0.5", "profile of vasp: the shares sum to 0.75, must sum to 1"),
         ("cpu = 0.8", "cpu = 1.8", "application.*stages.*cpu"),
         ("cpu = 0.8", "gpu = 0.8", "gpu"),

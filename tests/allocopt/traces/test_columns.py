@@ -124,8 +124,11 @@ def test_amounts_may_be_in_percent_or_of_tasks_nodes_gpus_and_sockets(
         ("gpus=a:min", "the unit of gpus is 'min', must be one of percent, milli, 1, K; it may end in /node"),
         ("memory=a:GB/day", "the unit of memory is 'GB/day', which cannot be per day"),
         ("nodes=a:/node", "the unit of nodes is '/node', which cannot be per node"),
-        ("JobID,Submit", "columns 'JobID,Submit' hold 'JobID', must be ROLE=COLUMN, or the names of all columns"),
-        ("job=", "columns 'job=' hold 'job=', must be ROLE=COLUMN"),
+        (
+            "JobID,Submit",
+            "columns: 'JobID' in 'JobID,Submit' is wrong: give ROLE=COLUMN, or, for a file without a header",
+        ),
+        ("job=", "columns: 'job=' in 'job=' is wrong: give ROLE=COLUMN"),
     ],
 )
 def test_an_odd_unit_or_header_is_told(columns: str, message: str) -> None:

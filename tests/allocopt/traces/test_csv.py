@@ -262,7 +262,7 @@ def test_a_mapping_may_stand_in_a_file(tmp_path: Path) -> None:
         ("[columns]\njobs = 'a'", "columns: there is no role 'jobs'; the roles are job, component"),
         ("[units]\nrun = 'y'", "columns: the unit of run is 'y', must be one of us, ms, s, min, h, d"),
         ("[", "is not TOML: "),
-        ("job", "columns 'job' hold 'job', must be ROLE=COLUMN"),
+        ("job", "columns: 'job' in 'job' is wrong: give ROLE=COLUMN"),
         ("jobb=x", "columns: there is no role 'jobb'"),
         ("run=x:y", "columns: the unit of run is 'y'"),
         ("nodes=a,processors=b", "columns: nodes and processors are both named"),

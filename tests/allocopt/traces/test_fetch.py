@@ -76,8 +76,8 @@ def test_a_trace_is_fetched_once_and_there_without_a_network_until_it_is_damaged
     ("path", "sha256", "message"),
     [
         ("/t.swf.gz", "0" * 64, f"has the checksum {SHA256}, must have {'0' * 64}: it is another file"),
-        ("/none", SHA256, "the server answers 404 Not Found"),
-        ("/short", SHA256, "cannot be fetched: it ends 10 bytes before the length that was announced"),
+        ("/none", SHA256, "the server responds 404 Not Found"),
+        ("/short", SHA256, "cannot be fetched: the response ends 10 bytes early"),
         (
             "/cut.gz",
             SHA256,
@@ -85,7 +85,7 @@ def test_a_trace_is_fetched_once_and_there_without_a_network_until_it_is_damaged
         ),
         ("/a b", SHA256, "cannot be fetched: URL can't contain control characters"),
         ("/nonsense", SHA256, "cannot be fetched: nonsense"),
-        ("/slow", SHA256, "cannot be fetched: it takes longer than 0.05 s"),
+        ("/slow", SHA256, "cannot be fetched: the download takes longer than 0.05 s"),
     ],
 )
 def test_what_is_not_the_trace_is_not_kept(
@@ -133,8 +133,11 @@ def test_a_trace_that_was_fetched_is_read_by_its_name_and_others_are_told(
     assert cached_trace("mine") == tmp_path / "allocopt" / "traces" / "mine.swf.gz"
     assert read_workload("mine").name == "mine"
     meant = {"KTH-SP": "KTH-SP2", "kth-sp2": "KTH-SP2", "CTCSP2": "CTC-SP2"}
-    faults = {name: f"no such file, nor a trace .* did you mean '{right}'?" for name, right in meant.items()}
-    faults |= {"KTH-SP2": "no such file, nor has the trace been fetched: allocopt fetch-trace", "other": "No such file"}
+    faults = {name: f"no such file, and no trace .* did you mean '{right}'?" for name, right in meant.items()}
+    faults |= {
+        "KTH-SP2": "no such file, and the trace has not been fetched: run allocopt fetch-trace",
+        "other": "No such file",
+    }
     for name, fault in faults.items():
         with pytest.raises(BadFileError, match=f"{name}: {fault}"):
             read_workload(name)

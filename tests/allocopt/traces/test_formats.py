@@ -74,7 +74,7 @@ MALFORMED: dict[str, list[tuple[str, str]]] = {
         (line(1).replace("60", "1_0"), r"line 1: column 4 \(run time\) is '1_0'"),
         (f";x\n{line(1)}\n{line(2, requested=-1, allocated=2.5)}", r"line 3: column 5 .* is 2.5, must be an integer"),
         (f"{line(1)}\n;x\n{line(3, run=0)}\n{line(2, submit=-5)}", r"line 4: column 2 \(submit time\) is -5"),
-        (f"{line(4)}\n;x\n{line(2)}\n{line(4)}", r"line 4: column 1 \(job number\) is 4, a job that is given before"),
+        (f"{line(4)}\n;x\n{line(2)}\n{line(4)}", r"line 4: column 1 \(job number\) is 4, the number of an earlier job"),
         (f"{after(1, -1, -1, user=2.5)}", r"line 1: column 12 \(user\) is 2.5, must be an integer"),
         (f"{line(1)}\n{after(2, 1.5, 0)}", r"line 2: column 17 \(preceding job\) is 1.5, must be an integer"),
         (f"{line(1)}\n;x\n{after(2, 2, 0)}", r"line 3: column 17 \(preceding job\) is 2, so that job 2 would have to"),
@@ -126,7 +126,7 @@ MALFORMED: dict[str, list[tuple[str, str]]] = {
         ("1 25 1386 ten\n", r"line 1: column 4 \(nodes\) is 'ten'"),
     ],
     "README": [
-        ("# A title\n", "line 1: has 3 columns, must have 4; it was read as the NSA authors' text, as no other"),
+        ("# A title\n", "line 1: has 3 columns, must have 4; it was read as the NSA authors' text because no other"),
     ],
 }
 
@@ -201,7 +201,7 @@ def test_the_trace_of_metacentrum_has_nodes_starts_and_requests(shared_data: Pat
     # By default a job that would wait for itself is damaged, and those that wait for it wait no more.
     lenient = read_workload(path)
     assert len(lenient) == 17_897
-    assert lenient.repaired == (("features asked for behind the columns not read", 7309), (PRECEDING_LOST, 17_897))
+    assert lenient.repaired == (("requested node features (column 21) not read", 7309), (PRECEDING_LOST, 17_897))
 
 
 def rows_of(made: Workload) -> list[tuple[int, float, float, int, float]]:

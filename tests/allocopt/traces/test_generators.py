@@ -179,7 +179,7 @@ def test_a_sample_of_the_authors_program_has_the_same_statistics(shared_data: Pa
     [
         (lambda: LublinModel(serial=-0.1), "the share serial is -0.1"),
         (lambda: LublinModel(smaller=1.5), "the share smaller is 1.5"),
-        (lambda: LublinModel(serial=0.6, power_of_two=0.6), "beyond 1"),
+        (lambda: LublinModel(serial=0.6, power_of_two=0.6), "together above 1"),
         (lambda: LublinModel(longest_log_run=9.0), "must be above the mean"),
         (lambda: LublinModel(longest_log_gap=5.0), "must be above the mean"),
         (lambda: Gamma(0.0, 1.0), "must be positive"),

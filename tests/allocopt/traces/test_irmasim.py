@@ -59,7 +59,7 @@ def test_nodes_and_tasks_follow_from_each_other(
         ({"subtime": -1, "res": 1, "profile": "p"}, r"jobs\[0\]: subtime: is -1, must be greater than or equal to 0"),
         ({"subtime": 0, "res": 1, "nodes": 1, "profile": "p"}, r"jobs\[0\]: has res and also nodes"),
         ({"subtime": 0, "nodes": 2, "ntasks": 9, "ntasks_per_node": 2, "profile": "p"}, "and 2 nodes, must be 5"),
-        ({"subtime": 0, "nodes": 3, "ntasks": 4, "profile": "p"}, "tasks is 4, must be so many that its last node"),
+        ({"subtime": 0, "nodes": 3, "ntasks": 4, "profile": "p"}, "tasks is 4, must be enough that its last node"),
         ({"subtime": 0, "res": 1, **PROFILE, "ipc": 0}, r"jobs\[0\]: ipc: is 0, must be greater than 0"),
     ],
     ids=["no tasks", "no profile", "no operations", "submit", "both", "contradiction", "empty node", "ipc"],

@@ -153,7 +153,7 @@ def test_lassen_a_table_for_eyes_and_jobs_without_ids_are_read(tmp_path: Path) -
     assert ("list of nodes not understood, left out", 1) in eyes.repaired
     nameless = read(tmp_path, "submit,run,cpus,mem\n5,x,4,1\n7,60,4,lots\n9,60,4,2G\n", "jobs.csv")
     assert nameless.ids.tolist() == [2, 3]
-    unknown = Request(unmodelled=("what is not understood",))
+    unknown = Request(unmodelled=("something that is not understood",))
     assert nameless.requests.tolist() == [unknown, Request(4, memory_per_node_mib=2048)]
     [told] = [reason for reason, _ in nameless.repaired if reason.startswith("request")]
     assert told.startswith(

@@ -106,7 +106,10 @@ def test_there_are_36_pairs_and_the_void_action() -> None:
 
 @pytest.mark.parametrize(
     ("name", "fault"),
-    [("shortest-high_gflop", "did you mean 'shortest-high_gflops'"), ("best", "must be void or JOBS-NODES, of random")],
+    [
+        ("shortest-high_gflop", "did you mean 'shortest-high_gflops'"),
+        ("best", "must be void or JOBS-NODES, with JOBS one of random"),
+    ],
 )
 def test_an_unknown_policy_is_named_with_what_there_is(name: str, fault: str) -> None:
     with pytest.raises(UsageError, match=fault):
@@ -117,9 +120,9 @@ def test_any_subset_can_be_chosen() -> None:
     assert Action.several() == ACTIONS
     assert [action.name for action in Action.several(["void", "first-low_power"])] == ["void", "first-low_power"]
     for wrong in ([], ["void", "void"]):
-        with pytest.raises(UsageError, match="at least one, and none twice"):
+        with pytest.raises(UsageError, match="give distinct policies"):
             Action.several(wrong)
-    with pytest.raises(UsageError, match="selects jobs and nodes"):
+    with pytest.raises(UsageError, match="must select both jobs and nodes"):
         Action(JobSelection.FIRST)
 
 
@@ -149,7 +152,7 @@ def test_the_void_action_starts_nothing_and_alone_stalls() -> None:
     assert simulation.to_decision() == STALLED
     with pytest.raises(SchedulerError, match="2 jobs have not ended, the first is job 'j0'"):
         simulation.schedule()
-    with pytest.raises(UsageError, match="policy 'void' starts no job, so that none would ever end"):
+    with pytest.raises(UsageError, match="policy 'void' starts no jobs, so the simulation would never end"):
         simulate(jobs_at([0.0, 1.0]), MACHINE, "void")
 
 

@@ -158,7 +158,7 @@ def test_the_seed_decides_the_schedule(name: str) -> None:
         ([Start(2), Start(2)], "job 3 is started twice, first at 0 s"),
         ([Start(0), Start(1)], "job 2 cannot start: it asks for 4 processors with 0 processors free"),
         ([PlaceGuest(0, 2, 50)], "job 1 is to be a guest of job 3, which does not run"),
-        ([PlaceGuest(0, 3, 50)], "script names job number 3, there are 3 jobs, numbered from 0"),
+        ([PlaceGuest(0, 3, 50)], "script names job number 3, but jobs are numbered from 0 to 2"),
         ([Start(0), PlaceGuest(0, 0, 50)], "script at time 0 s: job 1 is started twice, first at 0 s"),
         ([Start(0), PlaceGuest(1, 0, 0)], "the quota is 0 %"),
         ([Start(0), PlaceGuest(1, 0, 95)], "the quota is 95 %"),
@@ -168,7 +168,10 @@ def test_the_seed_decides_the_schedule(name: str) -> None:
             "job 3 is to be a guest of job 1, which has one already",
         ),
         ([Start(0), PlaceGuest(1, 0, 50), PlaceGuest(2, 1, 50)], "job 3 is to be a guest of job 2, which is a guest"),
-        ([Start(2), PlaceGuest(0, 2, 50)], r"job 1 is to be a guest of job 3: it asks for \[8\] units of its \[2\]"),
+        (
+            [Start(2), PlaceGuest(0, 2, 50)],
+            r"job 1 is to be a guest of job 3: the guest asks for \[8\] units, its host holds \[2\]",
+        ),
         ([], "script leaves jobs waiting for ever: 3 jobs wait"),
     ],
 )

@@ -88,8 +88,8 @@ def test_partitions_of_a_higher_tier_stand_first_and_orders_sort_within_them() -
 @pytest.mark.parametrize(
     ("asked", "fault"),
     [
-        ({"demands": {"gpus": np.ones(1, dtype=np.int64)}}, "on a cluster jobs ask for what their requests say"),
-        ({"allocator": "dp"}, "allocator 'dp' does not go with a cluster .*: first, best-fit, least-loaded"),
+        ({"demands": {"gpus": np.ones(1, dtype=np.int64)}}, "on a cluster jobs have requests instead"),
+        ({"allocator": "dp"}, "allocator 'dp' cannot be used on a cluster .* first, best-fit, least-loaded"),
     ],
 )
 def test_what_does_not_go_with_a_cluster_is_refused(asked: dict[str, object], fault: str) -> None:

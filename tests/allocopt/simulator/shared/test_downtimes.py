@@ -95,7 +95,7 @@ class _OnNode0:
 
 
 def test_a_scheduler_cannot_start_a_job_on_a_node_that_will_be_down() -> None:
-    with pytest.raises(SchedulerError, match="gets node 0, which is down, or will be before the job ends"):
+    with pytest.raises(SchedulerError, match="gets node 0, which is down or will be down before the job ends"):
         simulate(jobs((0, 60, 1, 60)), NODES, _OnNode0(), downtimes=[Downtime(("n0",), 50, 60)])
 
 
@@ -137,7 +137,7 @@ def test_windows_use_no_nodes_that_are_down() -> None:
 
 @pytest.mark.parametrize("machine", [4, Platform.whole_nodes(FatTree(1, 1, 4))])
 def test_downtimes_need_the_names_of_nodes(machine: int | Platform) -> None:
-    with pytest.raises(UsageError, match="downtimes are of the nodes of a cluster"):
+    with pytest.raises(UsageError, match="downtimes need a cluster"):
         simulate(jobs((0, 60, 1, 60)), machine, downtimes=[Downtime(("n0",), 10, 60)])  # type: ignore[call-overload]
 
 

@@ -142,8 +142,12 @@ def three_jobs() -> Workload:
 @pytest.mark.parametrize(
     ("job", "policy", "reasons"),
     [
-        (2, "fcfs+easy", ["first in the queue, asks for 3 tasks of 1 core on 3 nodes, alone with room for 1 of them "]),
-        (3, "fcfs", ["number 2 in the queue, nobody overtakes its head, job 2, which asks for 3 tasks of 1 core on "]),
+        (
+            2,
+            "fcfs+easy",
+            ["first in the queue, asks for 3 tasks of 1 core on 3 nodes (exclusive) with room for 1 of them "],
+        ),
+        (3, "fcfs", ["number 2 in the queue, no job overtakes its head, job 2, which asks for 3 tasks of 1 core on "]),
         (3, "fcfs+easy", ["number 2 in the queue, would fit, but run until 302 s, beyond 100 s, when the head, job 2"]),
     ],
 )
@@ -182,7 +186,7 @@ def test_a_scheduler_may_choose_the_nodes() -> None:
 @pytest.mark.parametrize(
     ("nodes", "fault"),
     [
-        ([0, 3], "gets node 3, nodes are numbered 0 to 2"),
+        ([0, 3], "gets node 3, but nodes are numbered 0 to 2"),
         ([0, 0], "twice"),
         ([0], "has 4 tasks placed, has 8"),
     ],
@@ -195,7 +199,7 @@ def test_nodes_that_a_job_cannot_have_are_refused(nodes: list[int], fault: str) 
 def test_no_job_is_started_on_a_node_that_another_one_has_for_itself() -> None:
     requests = np.array([Request.whole_nodes(1), Request(cores_per_task=0)], dtype=np.object_)
     jobs = replace(three_jobs().first(2), requests=requests)
-    with pytest.raises(SchedulerError, match="node 0, which another job has for itself"):
+    with pytest.raises(SchedulerError, match="node 0, which another job holds exclusively"):
         simulate(jobs, CLUSTER, OnFirstNode())
 
 
@@ -245,7 +249,7 @@ def test_one_partition_has_one_reservation_at_most() -> None:
     while simulation.view.now < 2.0:
         assert simulation.advance()
         simulation.decide()
-    with pytest.raises(UsageError, match="one job of a partition"):
+    with pytest.raises(UsageError, match="only one job of each partition"):
         list(simulation.view.backfillable(*simulation.view.queue.tolist()))
 
 
@@ -363,5 +367,5 @@ def test_what_a_cluster_does_not_know_is_refused() -> None:
         simulate(three_jobs(), CLUSTER, ListScheduler(FirstComeFirstServed(), Backfill.CONSERVATIVE, compression=False))
     with pytest.raises(UsageError, match="lets jobs share cores, which needs a pool"):
         simulate(three_jobs(), CLUSTER, "asax")
-    with pytest.raises(UsageError, match="the allocator is 3, must on a cluster be"):
+    with pytest.raises(UsageError, match="the allocator is 3, on a cluster it must be"):
         simulate(three_jobs(), CLUSTER, allocator=3)  # type: ignore[call-overload]
