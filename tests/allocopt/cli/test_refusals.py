@@ -100,7 +100,7 @@ def check_refusal(run: Run, site: Path, command: str, code: int) -> str:
     return line
 
 
-TWICE = "is named twice: what is read and what is written must be different files"
+TWICE = "is given twice: files that are read and written must differ"
 FAT_TREE = "must be three positive numbers such as 10,10,10"
 USAGE = {
     "": {
@@ -136,10 +136,10 @@ USAGE = {
         "--solver dp --cancel": "solver 'dp' has no option 'cancel'",
         "--solver dp --option x": "option 'x' must look like NAME=VALUE",
         "--solver dp --option =1": "option '=1' must look like NAME=VALUE",
-        "--nodelist topology.conf": "is not about the 8 nodes of",
+        "--nodelist topology.conf": "has another topology than the 8 nodes of",
     },
     "solve windows.jsonl --exclude-nodes": {
-        "9-7": "hold '9-7', must rise within",
+        "9-7": "hold '9-7', must ascend within",
         "1,": "hold '', must be numbers",
         "5000": "exclude_nodes: paper-0: node 5000 is outside 0..999",
         "0-999": "exclude_nodes: paper-0: ask for",
@@ -243,11 +243,11 @@ USAGE = {
         "--processors many": "processors: is 'many', must be a valid integer",
         "--set dependencies=perhaps": "dependencies: is 'perhaps', must be a valid boolean",
         "--set options.x=1": "policy 'fcfs' has no option",
-        "--trim 0.1": "--trim is --set trim=VALUE, or trim in the file of --spec",
-        "--trim=0.1": "--trim is --set trim=0.1, or trim in the file of --spec",
-        "--no-dependencies": "--no-dependencies is --set dependencies=false, or dependencies in the file of --spec",
+        "--trim 0.1": "--trim: use --set trim=VALUE, or trim in the file of --spec",
+        "--trim=0.1": "--trim: use --set trim=0.1, or trim in the file of --spec",
+        "--no-dependencies": "--no-dependencies: use --set dependencies=false, or dependencies in the file of --spec",
         "--exact-estimates": "--exact-estimates is --set exact_estimates=true",
-        "--energy-csv x.csv": "energy_csv: goes with platform, which is not given",
+        "--energy-csv x.csv": "energy_csv: needs platform, which is not given",
     },
     "simulate workload.json --platform platform.toml": {
         **{
@@ -308,7 +308,7 @@ UNREADABLE = {
         "report none.csv": "allocopt: none.csv: No such file",
         "what-if --trace none.csv --topology topology.conf": "none.csv: No such file",
         "what-if --trace jobs.csv --topology none.conf": "none.conf: No such file",
-        "what-if --trace big.csv --topology topology.conf": "allocopt: big: none of its 1 jobs can run on 8 nodes",
+        "what-if --trace big.csv --topology topology.conf": "allocopt: big: none of the 1 jobs can run on the 8 nodes",
         f"simulate {LONG}": f"allocopt: {LONG}: File name too long",
         f"convert {LONG} out.swf": f"allocopt: {LONG}: File name too long",
         f"solve {LONG}": f"allocopt: {LONG}: File name too long",
