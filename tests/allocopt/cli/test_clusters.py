@@ -43,7 +43,7 @@ def test_every_allocator_and_scheduler_is_compared_on_a_cluster(run: Run) -> Non
     assert {(row["jobs"], row["processors"]) for row in rows} == {(39, 48)}
     assert len(list(Path("csv").iterdir())) == len(answer.rows)
     page = Path("page.html").read_text(encoding="utf-8")
-    assert "the cluster of slurm.conf, topology.conf; jobs get of its nodes what they request" in page
+    assert "the cluster of slurm.conf, topology.conf; jobs get the resources that they request" in page
     assert run("report", "csv/easy,first.csv", "--out", "one.html").code == 0
 
 

@@ -112,7 +112,7 @@ USAGE = {
         "schema instances": "'instances' is not one of",
         "generate windows": "Missing option '--out'",
         "bench @knapsacks --solvers lns": "solver 'lns' does not take knapsack; it takes placement, topology problems",
-        "calibrate power powers.csv --plot plot.txt": "a plot's name ends in .svg, .png, .pdf",
+        "calibrate power powers.csv --plot plot.txt": "the name of a plot must end in .svg, .png, .pdf",
         "fetch-trace nothing": "there is no trace 'nothing'; there are CEA-Curie, ",
         "generate windows --out x.json --max-nodes 99999999999999999999": "--max-nodes is 99999999999999999999",
         "generate synthetic --out x.json --idle 9 --jobs 2 --hop-cost 1e13": "--hop-cost is 10000000000000.0, must be",
@@ -395,9 +395,9 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
     ],
     "report bad.json": [
         (solution(objective=1.0), "the stated objective is 1.0"),
-        (solution(instance="nowhere"), "instance: is 'nowhere', of which there is no file here; --instance names it"),
+        (solution(instance="nowhere"), "instance: is 'nowhere', which is in no file in or above this folder"),
     ],
-    "report bad.txt": [("hello\n", "is no result that is known: expected a solution, rows of solve, bench, ")],
+    "report bad.txt": [("hello\n", "is not a known result: expected a solution, rows of solve, bench, ")],
     "report bad.csv": [
         (f"{SCHEDULE}1,5,4,9,1,5,5\n", "line 2: start is '4', before"),
         (f"{SCHEDULE}1,5,6,9,0,5,5\n", "line 2: processors is '0', must"),
