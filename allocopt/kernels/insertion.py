@@ -55,7 +55,7 @@ def idle_state(tree: GroupTree, largest: int, tie_break: float) -> InsertionStat
 def _combine_child(
     prefix: FloatArray, reach: int, table: FloatArray, limit: int, most: int, combined: FloatArray
 ) -> int:
-    """Write the max-plus product of ``prefix[: reach + 1]`` and ``table[: limit + 1]`` up to ``most``; return its reach."""
+    """Write the max-plus product of ``prefix[:reach + 1]`` and ``table[:limit + 1]`` up to ``most``; return its end."""
     new_reach = min(reach + limit, most)
     for k in range(new_reach + 1):
         combined[k] = -np.inf
