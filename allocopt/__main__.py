@@ -8,7 +8,7 @@ import sys
 
 def main() -> None:
     """Run the program; see `allocopt.cli.main.main`."""
-    # Thousands of objects are made at the start, of which hardly any is garbage: collect less often.
+    # Collect garbage less often: hardly any of the thousands of objects made at the start is garbage.
     gc.set_threshold(50_000)
     # No command multiplies matrices for which a second thread pays, and starting threads takes a tenth of a second.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -150,7 +150,7 @@ class Model:
         cores, gpus
             Cores and GPUs of each task; None for one core, and no GPU.
         memory_mib
-            Memory on each node, beside ``tasks``; None for the default of the partition.
+            Memory on each node, only together with ``tasks``; None for the default of the partition.
         partition
             Name of its partition; None for the default one.
         request

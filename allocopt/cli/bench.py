@@ -48,7 +48,7 @@ def _bench(
     """Compare solvers on instances: print one table, and write one row per solve to a file.
 
     Every answer is verified. The table has the mean cost or objective, the gap to the best-known value (of the same
-    strategy) and to the scas optimum, the share proven optimal, and the median and longest time. Kernels are compiled
+    strategy) and to the scas optimum, the share proven optimal, and the median and longest time. Solvers are warmed up
     first. With --out, an interrupted run continues when the same command is started again.
     """
     from allocopt.cli.grids import finished_rows, whole_numbers

@@ -61,7 +61,7 @@ class _ReplayOptions:
     skip: Annotated[int, typer.Option(min=0, metavar="N", help="Skip the first N windows.")] = 0
     min_jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Need N jobs of 2 or more nodes.")] = 2
     max_jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Allow at most N of them.")] = None
-    processors_per_node: Annotated[int, typer.Option(min=1, metavar="N", help="Set those of the trace.")] = 1
+    processors_per_node: Annotated[int, typer.Option(min=1, metavar="N", help="Count N processors as a node.")] = 1
     allocator: Annotated[str, typer.Option(metavar="NAME", help="Solve windows with this.")] = "annealing"
     strategy: Annotated[str, typer.Option(metavar="KIND", help="Choose scas, dcas or free.")] = "dcas"
     iterations: Annotated[int, typer.Option(min=1, metavar="N", help="Limit steps per window.")] = 1000

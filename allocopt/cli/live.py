@@ -33,7 +33,7 @@ class _ServiceOptions:
 
     observe: Annotated[bool, typer.Option("--observe", help="Only compare starts with the optimum.")] = False
     advise: Annotated[bool, typer.Option("--advise", help="Also write what it would start, and where.")] = False
-    pin: Annotated[bool, typer.Option("--pin", help="Also pin jobs that opted in to these nodes.")] = False
+    pin: Annotated[bool, typer.Option("--pin", help="Also pin opted-in jobs to these nodes.")] = False
     order: Annotated[
         str | None,
         typer.Option(metavar="POLICY", help="Reorder jobs that opted in: evolved-priority or evolved-formula."),

@@ -44,7 +44,7 @@ def listed(texts: Mapping[str, str], indent: str = "") -> str:
 
 @contextmanager
 def prints_on_stderr() -> Iterator[None]:
-    """Send what a solver prints to standard error, from Python and from native code."""
+    """Send output of a solver to standard error, from Python and from native code."""
     kept = os.dup(1)
     os.dup2(2, 1)
     try:

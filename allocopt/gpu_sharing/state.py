@@ -54,7 +54,7 @@ class SharedGpus(NamedTuple):
     requests: Records[RequestRecord]
     demands: Records[DemandRecord]  # requests of typical pods for GPUs
     cpu: IntArray  # requests of typical pods for cores, in thousandths, ascending within a demand
-    shares: FloatArray  # cumulated within a demand: share of the typical pods that ask for at most so many cores
+    shares: FloatArray  # cumulated within a demand: share of the typical pods that ask for at most ``cpu``
     scores: FloatMatrix  # by request and node; -inf if there is no room
     chosen: IntMatrix  # GPUs of the node that the request would get, as bits
     n_placed: IntMatrix  # pods that were on the node when it was scored; -1 before
@@ -150,8 +150,8 @@ def _demands(requests: Any, shares: FloatArray) -> tuple[Any, IntArray, FloatArr
 def typical_shares(pods: PodList, typical_share: float) -> FloatArray:
     """Return the share of each request among typical pods, 0 for requests that are not typical.
 
-    The most frequent requests are typical, until they make up ``typical_share`` of all pods. Of equally frequent ones
-    those with more cores come first, then with more of each GPU, then with more GPUs, then by models.
+    The most frequent requests are typical, until they make up ``typical_share`` of all pods. Ties are broken by more
+    cores, then more of each GPU, then more GPUs, then by models.
     """
     # Requests that differ only in memory are counted as one, represented by the first of them.
     found: dict[PodRequest, list[int]] = {}

@@ -27,14 +27,14 @@ MAKES_ENTRY = re.compile(r"^(@|\w+ = \w+_)kernel\(", re.MULTILINE)
 LOOK_S, TELL_S = 0.05, 5.0  # intervals of checking what is compiled, and of logging progress
 
 logger = logging.getLogger("allocopt")
-# Process that compiles each kernel. If a solve cannot wait, its compilers go on, and later solves use them.
+# Process that compiles each kernel. If a solve cannot wait, its compilers continue, and later solves use them.
 _workers: dict[str, "subprocess.Popen[bytes]"] = {}
 
 
 def make_ready(kernels: Iterable[Callable[..., Any]], seconds: float = math.inf) -> bool:
     """Load entries, after compiling those that are not stored; return whether all are loaded.
 
-    Compiling is waited for at most ``seconds``. Compilers that are not done by then go on in the background.
+    It waits for at most ``seconds``. Compilers that are not done by then continue in the background.
     """
     wanted = unloaded(kernels)
     # A single kernel is compiled fastest in this process, which has already imported numba.

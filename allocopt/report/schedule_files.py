@@ -35,7 +35,7 @@ _COST_DIGITS = 3
 def write_schedule_csv(path: Path, schedule: Schedule, described: Described | None = None) -> None:
     """Write a row per job, in the order of submission; times are in seconds, whole ones as integers.
 
-    A job's id is that of the trace if it is a text. Column ``run`` is the time from start to end, also for a killed
+    A job has the id of the trace if that is a text. Column ``run`` is the time from start to end, also for a killed
     job. The columns are `SCHEDULE_COLUMNS` and then `JOB_COLUMNS`: user, account, partition, the nodes, cores and GPUs
     that the job held (or requested, if that is not known), the requested type of GPU, the hop cost of its nodes, its
     wait in the queue, what it waited for (`waited_for`), and its start in the trace. Raises `BadFileError` if there are

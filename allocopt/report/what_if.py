@@ -120,7 +120,7 @@ def what_is_assumed(rows: Sequence[WhatIfRow]) -> list[str]:
         lines.append(
             f"Variants: each combination was simulated {variants} times with run times multiplied by "
             f"exp(N(0, {JITTER:g})), the same for all combinations. Waits, slowdowns and hop costs are means over "
-            "these; all else is for the jobs as given."
+            "these; all other values are for the jobs as given."
         )
     if baseline(rows).trace_processors is None:
         lines.append("The trace does not state the size of its machine.")

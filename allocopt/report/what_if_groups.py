@@ -17,7 +17,7 @@ from allocopt.simulator.what_if import Outcome
 HEADER = ("scheduler", "allocator", "wait s", "+/- %", "slowdown", "hop cost", "+/- %")
 DIGITS = (None, None, 0, 1, 2, 0, 1)
 FEWEST_JOBS = 30
-"""Smallest number of jobs of a group that gets a verdict."""
+"""Smallest number of jobs for which a group gets a verdict."""
 MOST_SHOWN = 8
 """Largest number of groups of a grouping that are shown; rows have all."""
 

@@ -34,7 +34,7 @@ class StopReason(StrEnum):
     COMPLETED = "completed"
     """The method has finished."""
     GAP = "gap"
-    """The gap between incumbent and bound has reached that of the budget."""
+    """The gap between incumbent and bound is at most the gap of the budget."""
     ITERATIONS = "iterations"
     TIME_LIMIT = "time limit"
     CANCELLED = "cancelled"

@@ -320,7 +320,7 @@ def test_a_page_says_what_was_run(shown: Shown) -> None:
     assert section.title == "Simulation"
     assert {"Policy: sjf.", "a: jobs dropped: 1."} <= set(section.made_by)
     assert section.made_by[-1] == "Made by allocopt 1.0, commit abc, python 3.11, machine a, 2 cores."
-    assert "What was run" in page_text("title", [section])
+    assert "About this run" in page_text("title", [section])
     (section,) = shown([{**SOLVE, **made_by}, {**SOLVE, **made_by}])
     assert section.made_by == ("Made by allocopt 1.0, commit abc, python 3.11, machine a, 2 cores.",)
 
