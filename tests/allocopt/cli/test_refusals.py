@@ -246,7 +246,7 @@ USAGE = {
         "--trim 0.1": "--trim: use --set trim=VALUE, or trim in the file of --spec",
         "--trim=0.1": "--trim: use --set trim=0.1, or trim in the file of --spec",
         "--no-dependencies": "--no-dependencies: use --set dependencies=false, or dependencies in the file of --spec",
-        "--exact-estimates": "--exact-estimates is --set exact_estimates=true",
+        "--exact-estimates": "--exact-estimates: use --set exact_estimates=true",
         "--energy-csv x.csv": "energy_csv: needs platform, which is not given",
     },
     "simulate workload.json --platform platform.toml": {
@@ -447,7 +447,7 @@ def test_inputs_may_be_named_again_and_outputs_thrown_away(tmp_path: Path) -> No
 def test_a_file_of_several_topologies_is_one_file(tmp_path: Path) -> None:
     file = tmp_path / "site.yaml"
     file.write_text("[]", encoding="utf-8")
-    with pytest.raises(UsageError, match="is named twice"):
+    with pytest.raises(UsageError, match="is given twice"):
         check_files_differ(file, read=[Path(f"{file}#gpu")])
 
 
