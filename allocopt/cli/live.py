@@ -189,7 +189,7 @@ class _HostLimits:
     """How much hosts may be slowed down, and times in seconds."""
 
     most_slowdown: Annotated[
-        float, typer.Option(min=1, help="Pause a guest when its host runs slower by more than this factor.")
+        float, typer.Option(min=1, help="Pause a guest if the slowdown of its host is above this.")
     ] = 1.5
     rest: Annotated[float, typer.Option(min=0, help="Give that host no guest for this many seconds.")] = 30.0
     period: Annotated[float, typer.Option(min=0.05, help="Check hosts at this interval in seconds.")] = 0.5

@@ -105,7 +105,7 @@ class _ComparedOptions:
         str,
         typer.Option(
             metavar="NAMES",
-            help="Compare these: easy,sjf+easy,window.",
+            help="Compare policies: easy,sjf+easy,window,...",
             autocompletion=names_of("policies"),
         ),
     ] = "easy"
