@@ -1,8 +1,8 @@
 """Decide which nodes of a cluster each waiting job gets.
 
-The names below are what everybody needs; the rest is reached by part: `allocopt.topology`, `allocopt.knapsack`,
-`allocopt.coallocation`, `allocopt.placement`, `allocopt.solving`, `allocopt.simulator`, `allocopt.cluster`,
-`allocopt.traces`. Each is imported when it is first asked for, so that ``import allocopt`` stays light.
+The names below are the most common ones. Others are in the parts `allocopt.topology`, `allocopt.knapsack`,
+`allocopt.coallocation`, `allocopt.placement`, `allocopt.solving`, `allocopt.simulator`, `allocopt.cluster` and
+`allocopt.traces`. Names and parts are imported when they are first used, so that ``import allocopt`` is fast.
 """
 
 from importlib import import_module
@@ -79,7 +79,7 @@ register_with_gymnasium()
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name from its home, or a part."""
+    """Return a public name from its module, or a part, importing it first."""
     if name in _PARTS:
         return import_module(f"allocopt.{name}")
     home = next((home for home, names in _HOMES.items() if name in names), None)

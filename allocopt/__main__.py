@@ -8,16 +8,16 @@ import sys
 
 def main() -> None:
     """Run the program; see `allocopt.cli.main.main`."""
-    # Thousands of objects are made at the start, and hardly any is garbage.
+    # Collect garbage less often: hardly any of the thousands of objects made at the start is garbage.
     gc.set_threshold(50_000)
-    # No command multiplies matrices that are worth a second thread, and starting one takes a tenth of a second.
+    # No command multiplies matrices for which a second thread pays, and starting threads takes a tenth of a second.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Looking for plug-ins of pydantic means to open what every installed package says of itself.
+    # To look for its plug-ins, pydantic would read the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    # Processes that multiprocessing starts would look for modules in the current folder first.
+    # Otherwise processes that multiprocessing starts would look for modules in the current folder first.
     if not {"", os.getcwd()} & set(sys.path):
         os.environ.setdefault("PYTHONSAFEPATH", "1")
-    # While modules are loaded, Ctrl-C ends the process at once; then the program answers it.
+    # While modules are loaded, Ctrl-C ends the process immediately; afterwards the program handles it.
     is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_default:
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
@@ -28,6 +28,6 @@ def main() -> None:
     main()
 
 
-# Processes that a sweep starts import the main module again, under the name ``__mp_main__``.
+# Worker processes import the main module again, under the name ``__mp_main__``.
 if __name__ == "__main__":
     main()

@@ -1,4 +1,4 @@
-"""Array types of the package, arrays that cannot be changed, and the arrays of a window."""
+"""Array types of the package, read-only arrays, and the arrays of a window."""
 
 from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
@@ -16,7 +16,7 @@ Float32Array = NDArray[np.float32]
 
 
 def read_only(values: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Return a view of an array through which it cannot be changed."""
+    """Return a read-only view of an array."""
     view = values.view()
     view.flags.writeable = False
     return view
@@ -33,7 +33,7 @@ def frozen_integers(values: ArrayLike | Iterable[int]) -> IntArray:
 
 
 class Encoding(NamedTuple):
-    """Arrays of one problem, a named tuple so that kernels take it as it is."""
+    """Arrays of one problem, as a named tuple, which kernels take."""
 
     # Group of each idle position at each level below the top, shape ``(L - 1, m)``, numbered from 0 per level.
     groups: IntArray

@@ -1,4 +1,4 @@
-"""Co-allocations of waiting jobs with running ones: problems, and the base of their solvers."""
+"""Co-allocation of waiting jobs with running ones: problems, and the base class of solvers."""
 
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import (

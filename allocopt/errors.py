@@ -1,20 +1,20 @@
-"""Errors meant for people, each with the exit code the command line answers with."""
+"""Errors with messages for users, each with the exit code of the command line."""
 
 
 class AllocoptError(Exception):
-    """Base of all errors that the package raises on purpose."""
+    """Base class of all errors that the package raises intentionally."""
 
     exit_code = 1
 
 
 class UsageError(AllocoptError, ValueError):
-    """A request that cannot be served as asked: an unknown solver, an unsupported strategy, a window too large."""
+    """A request that cannot be served: an unknown solver, an unsupported strategy, a window that is too large."""
 
     exit_code = 2
 
 
 class InvalidProblemError(AllocoptError, ValueError):
-    """A problem whose data contradict each other, at a place in the words of its file, such as ``jobs[2].nodes``."""
+    """A problem with contradictory data; the place is named as in its file, such as ``jobs[2].nodes``."""
 
     exit_code = 3
 
@@ -25,13 +25,13 @@ class InvalidProblemError(AllocoptError, ValueError):
 
 
 class InvalidSolutionError(AllocoptError, ValueError):
-    """A solution that breaks a rule of its problem, or whose objective is not the one it states."""
+    """A solution that breaks a rule of its problem, or states a wrong objective."""
 
     exit_code = 3
 
 
 class WrongAnswerError(InvalidSolutionError):
-    """A solver's own answer that its problem refutes: a bug of the solver."""
+    """A wrong answer of a solver, which is a bug of the solver."""
 
     exit_code = 1
 
@@ -49,14 +49,14 @@ class NoSolutionError(AllocoptError):
 
 
 class PluginError(AllocoptError):
-    """A part, such as a solver of another package, that cannot be loaded, raises or breaks a rule."""
+    """A part, such as a solver of another package, that cannot be loaded, raises an error or breaks a rule."""
 
 
 class PluginWarning(UserWarning):
-    """A part of another package is left out."""
+    """A part of another package is ignored."""
 
 
 class MissingPackageError(AllocoptError, ImportError):
-    """An optional package is needed and not installed."""
+    """An optional package is needed but not installed."""
 
     exit_code = 5

@@ -1,7 +1,7 @@
 """Registration of the environments, so that ``import allocopt; gymnasium.make("allocopt/...")`` works.
 
-Gymnasium 1.0 and later loads no plug-ins by itself, and importing it takes longer than ``import allocopt`` should.
-So the environments are registered when both packages are imported, whichever comes first.
+Gymnasium 1.0 and later does not load plug-ins automatically, and importing it takes longer than ``import allocopt``
+should. So the environments are registered as soon as both packages are imported, in any order.
 """
 
 import sys
@@ -27,7 +27,7 @@ def register_with_gymnasium() -> None:
 
 
 class _Finder:
-    """Finds gymnasium, once, and gives it a loader that registers the environments."""
+    """Finder that finds gymnasium once, and gives it a loader that registers the environments."""
 
     def find_spec(
         self, fullname: str, path: "Sequence[str] | None", target: "ModuleType | None" = None
@@ -45,7 +45,7 @@ class _Finder:
 
 
 class _Registering:
-    """Loads gymnasium with its own loader, then registers the environments."""
+    """Loader that loads gymnasium with its own loader, then registers the environments."""
 
     def __init__(self, loader: "Loader") -> None:
         self.loader = loader
@@ -54,7 +54,7 @@ class _Registering:
         return self.loader.create_module(spec)
 
     def exec_module(self, module: "ModuleType") -> None:
-        # The original loader comes back, as after a normal import.
+        # Restore the original loader, as after a normal import.
         module.__loader__ = self.loader
         if module.__spec__ is not None:
             module.__spec__.loader = self.loader

@@ -1,4 +1,4 @@
-"""Ctrl-C, and SIGTERM with which batch systems cancel a job: handlers, and kernels that can be interrupted."""
+"""Handling of Ctrl-C and of SIGTERM, by which batch systems cancel jobs, and interruptible kernels."""
 
 import signal
 import threading
@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# A kernel cannot be interrupted while it runs: after about as long it comes back, and Ctrl-C is heard.
+# A kernel cannot be interrupted while it runs. So it returns about this often, and Ctrl-C is handled then.
 SLICE_S = 0.05
-LARGEST_SLICE = 2**40  # units of work, far more than any kernel does in that time
+LARGEST_SLICE = 2**40  # units of work; far more than a kernel does in that time
 
 
 def run_in_slices(step: Callable[[int], int], size: int) -> None:
-    """Run a kernel to its end in slices of about `SLICE_S`, so that Ctrl-C can interrupt it between them.
+    """Run a kernel to its end in slices of about `SLICE_S`, so that Ctrl-C can interrupt it between slices.
 
-    ``step`` does about so much work, ``size`` at first, and returns how much was done: less only at the end. A unit of
-    work must always take about the same time: the size follows the last slices.
+    ``step`` takes the amount of work of a slice, at first ``size``, and returns the amount that was done, which is less
+    only at the end. The amount is adapted to the time of the slices, so all units of work must take about equally long.
     """
     while True:
         started = time.perf_counter()
@@ -25,7 +25,7 @@ def run_in_slices(step: Callable[[int], int], size: int) -> None:
             return
         elapsed = time.perf_counter() - started
         if elapsed < SLICE_S / 2:
-            # A step that stops early for another reason says nothing about the size.
+            # Bounded, because steps that return early would double the size forever.
             size = min(2 * size, LARGEST_SLICE)
         elif elapsed > 2 * SLICE_S:
             size = max(1, size // 2)
@@ -46,11 +46,11 @@ def termination_interrupts() -> Iterator[None]:
 
 @contextmanager
 def interruption_held() -> Iterator[Callable[[], bool]]:
-    """Hold back the first interruption that would raise `KeyboardInterrupt`, and tell whether it came."""
+    """Hold back the first signal that would raise `KeyboardInterrupt`; yield a function that returns if one came."""
     came: list[int] = []
     held = [number for number in SIGNALS if _is_main() and signal.getsignal(number) is signal.default_int_handler]
 
-    # Whoever presses Ctrl-C twice does not want to wait for the end of what is held.
+    # A second Ctrl-C is not held back, so that users can end the block.
     def hold(number: int, frame: FrameType | None) -> None:
         came.append(number)
         release()
@@ -69,7 +69,7 @@ def interruption_held() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def interrupted_after() -> Iterator[None]:
-    """Raise an interruption at the end of a block, within which C code would lose it or make another error of it."""
+    """Raise an interruption only at the end of the block; C code in it would lose it or raise another error."""
     with interruption_held() as came:
         yield
     if came():
@@ -77,5 +77,5 @@ def interrupted_after() -> Iterator[None]:
 
 
 def _is_main() -> bool:
-    # Signals go to the main thread, and only it may set handlers.
+    # Only the main thread receives signals and may set handlers.
     return threading.current_thread() is threading.main_thread()

@@ -1,4 +1,4 @@
-"""Knapsacks of waiting jobs: problems, and the base of their solvers."""
+"""Knapsacks of waiting jobs: problems, and the base class of solvers."""
 
 from allocopt.problems.knapsack.packing import Gains
 from allocopt.problems.knapsack.problem import KnapsackJob, KnapsackProblem, Reward, Selection

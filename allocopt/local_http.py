@@ -1,8 +1,8 @@
-"""Servers for this machine only: HTTP on a port of 127.0.0.1, or on a Unix socket that only its user may use.
+"""Servers only for this machine: HTTP on a port of 127.0.0.1, or on a Unix socket that only its user may use.
 
-Any user of the machine may connect to a port, and so may a script of any web page that a user has open. So clients are
-limited in number, in time and in memory, requests that name another host or come from another site are refused, and a
-request that could be read in two ways is refused too.
+Any user of the machine can connect to a port, and so can a script of any web page that a user has open. Therefore
+clients are limited in number, time and memory. Requests that name another host, come from another site or are ambiguous
+are refused.
 """
 
 import os
@@ -27,13 +27,13 @@ from allocopt.version import __version__
 
 HOST = "127.0.0.1"
 MOST_CLIENTS = 64
-"""Clients that are connected at once; the one that has been silent longest makes room for another."""
+"""Largest number of clients; a further one replaces the client that has been silent longest."""
 IDLE_S, REQUEST_S, LEAST_RATE = 30.0, 10.0, 1 << 20
-"""Seconds between requests, seconds to send a request, and the bytes of its body that earn one more second."""
+"""Seconds allowed between requests and for a request, and the bytes of its body that allow one more second."""
 LARGEST_BODIES = 64 << 20
-"""Bytes of all bodies that are being received; where more come, the client that has been silent longest is cut off."""
-_LOOK_S = 0.25  # between two looks for clients that are too slow
-_PART = 1 << 16  # bytes that are read at once
+"""Largest total size of bodies being received; beyond it, the client that has been silent longest is disconnected."""
+_LOOK_S = 0.25  # interval of checking for clients that are too slow
+_PART = 1 << 16  # bytes per read
 
 
 class ClientGoneError(Exception):
@@ -42,23 +42,23 @@ class ClientGoneError(Exception):
 
 @dataclass(slots=True, eq=False)
 class _Client:
-    """A connection; ``since`` is when it began to wait for the next request, or the request began."""
+    """A connection; ``since`` is the time at which the current request, or the wait for the next one, began."""
 
     connection: socket.socket
     since: float
-    last: float  # when bytes came last
-    received: int = 0  # bytes of the body that is being received
+    last: float  # time of the last bytes received
+    received: int = 0  # bytes of the current body
     is_idle: bool = True
-    awaits_answer: bool = False  # its request is whole, and it waits for the answer
+    awaits_answer: bool = False  # whether its request is complete and being answered
 
     def cut(self) -> None:
-        """End the connection, at which the thread that reads from it goes on."""
+        """Shut the connection down, which unblocks the thread that reads from it."""
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Clients:
-    """The clients of a server, within limits."""
+    """The clients of a server, kept within limits."""
 
     def __init__(self, largest_bodies: int) -> None:
         self._lock = threading.Lock()
@@ -66,7 +66,7 @@ class _Clients:
         self._largest_bodies = largest_bodies
 
     def enter(self, connection: socket.socket) -> _Client | None:
-        """Take a client; None where there are too many, all of whom wait for an answer."""
+        """Add a client and return it; return None if there are too many clients and all wait for an answer."""
         now = time.monotonic()
         with self._lock:
             if len(self._clients) >= MOST_CLIENTS:
@@ -80,12 +80,12 @@ class _Clients:
             return client
 
     def leave(self, client: _Client) -> None:
-        """Forget a client."""
+        """Remove a client."""
         with self._lock:
             self._clients.discard(client)
 
     def receive(self, client: _Client, count: int) -> None:
-        """Note bytes of a body; clients that have been silent longest are cut off where all bodies are too large."""
+        """Count received bytes of a body; if all bodies are too large, disconnect the clients silent for longest."""
         with self._lock:
             client.last = time.monotonic()
             client.received += count
@@ -100,7 +100,7 @@ class _Clients:
                     other.received = 0
 
     def cut_slow(self) -> None:
-        """Cut off clients that are silent too long, or send their request too slowly."""
+        """Disconnect clients that are silent for too long or send their request too slowly."""
         now = time.monotonic()
         with self._lock:
             for one in self._clients:
@@ -114,7 +114,7 @@ def _silent_since(client: _Client) -> float:
 
 
 class LocalServer(ThreadingMixIn, TCPServer):
-    """Answers in a thread for each client.
+    """Server that answers each client in its own thread.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class LocalServer(ThreadingMixIn, TCPServer):
     handler
         The class that answers.
     largest_bodies
-        Bytes of all bodies that are being received.
+        Largest total size in bytes of the bodies being received.
 
     Raises
     ------
@@ -155,7 +155,7 @@ class LocalServer(ThreadingMixIn, TCPServer):
 
     @property
     def port(self) -> int:
-        """The port that clients ask."""
+        """The port on which it listens."""
         return int(self.server_address[1])
 
     def __str__(self) -> str:
@@ -168,7 +168,7 @@ class LocalServer(ThreadingMixIn, TCPServer):
             self.place.unlink(missing_ok=True)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print an error, but not one of a client that has gone."""
+        """Print an error, unless the client has closed the connection."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError | ClientGoneError):
             super().handle_error(request, client_address)
 
@@ -178,10 +178,10 @@ class LocalServer(ThreadingMixIn, TCPServer):
 
 
 def _make_free(place: Path) -> None:
-    """Take away a socket whose service is gone."""
+    """Remove a socket whose service no longer runs."""
     try:
         if not stat.S_ISSOCK(place.lstat().st_mode):
-            raise UsageError(f"{place}: exists and is no socket")
+            raise UsageError(f"{place}: exists and is not a socket")
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX) as client:
@@ -192,21 +192,21 @@ def _make_free(place: Path) -> None:
         except OSError as error:
             raise UsageError(f"{place}: {error.strerror or error}") from None
         else:
-            raise UsageError(f"{place}: another service answers there")
+            raise UsageError(f"{place}: another service is using it")
 
 
 class LocalHandler(BaseHTTPRequestHandler):
-    """Answers the requests of a client. It writes no log: every answer goes to its client."""
+    """Handler of the requests of a client. It writes no log."""
 
     timeout = IDLE_S
     server_version, sys_version = f"allocopt/{__version__}", ""
-    # An answer leaves in one piece, at the end of its request.
+    # Buffered, so that an answer is sent as a whole at the end of its request.
     wbufsize = -1
     server: LocalServer
     _client: _Client | None = None
 
     def get(self) -> None:
-        """Answer GET, and HEAD, of which the body is not sent."""
+        """Answer GET, and HEAD, for which the body is not sent."""
         raise NotImplementedError
 
     def post(self) -> None:
@@ -226,11 +226,11 @@ class LocalHandler(BaseHTTPRequestHandler):
         self.post()
 
     def handle(self) -> None:
-        """Answer the requests of a client one after the other, as long as it is among those that are served."""
+        """Answer the requests of a client one by one, unless there are too many clients."""
         self._client = self.server.clients.enter(self.connection)
         if self._client is None:
             self.requestline, self.request_version, self.command = "", "HTTP/1.1", ""
-            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, "too many clients wait for an answer")
+            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, "too many clients are waiting; try again later")
             self.wfile.flush()
             return
         try:
@@ -239,9 +239,9 @@ class LocalHandler(BaseHTTPRequestHandler):
             self.server.clients.leave(self._client)
 
     def handle_one_request(self) -> None:
-        """Wait for the first byte of a request, from which on its time counts, and answer it."""
+        """Wait for the first byte of a request, at which its time starts, and answer the request."""
         client = self._client
-        assert client is not None, "it was taken"
+        assert client is not None, "`handle` has set it"
         client.is_idle, client.awaits_answer, client.received = True, False, 0
         client.since = client.last = time.monotonic()
         try:
@@ -253,7 +253,7 @@ class LocalHandler(BaseHTTPRequestHandler):
         super().handle_one_request()
 
     def parse_request(self) -> bool:
-        """Read the head of a request; refuse what another program might read in another way, and foreign sites."""
+        """Read the head of a request; refuse ambiguous requests and requests of other sites."""
         if not super().parse_request():
             return False
         lengths, hosts = (self.headers.get_all(name, []) for name in ("Content-Length", "Host"))
@@ -269,7 +269,7 @@ class LocalHandler(BaseHTTPRequestHandler):
             fault = f"{self.command} takes no body"
         elif not self._is_for_us():
             fault, status = (
-                f"the request comes from another site, or names another host than {HOST} or localhost",
+                f"the request comes from another site, or its host is not {HOST} or localhost",
                 HTTPStatus.FORBIDDEN,
             )
         if fault:
@@ -278,19 +278,19 @@ class LocalHandler(BaseHTTPRequestHandler):
         return not fault
 
     def _is_for_us(self) -> bool:
-        """Whether a request names this machine, and is not sent by a page of another site."""
+        """Return whether a request names this machine as host and does not come from a page of another site."""
         if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
             return False
         if isinstance(self.server.place, Path):
             return "Origin" not in self.headers
         names = [f"{name}:{self.server.port}" for name in (HOST, "localhost")]
-        # A page of another site may have its own name lead here.
+        # Another site may let its own name resolve to this machine (DNS rebinding), so check the host.
         host = (self.headers.get("Host") or "").rpartition(":")[0]
         origin = self.headers.get("Origin")
         return host in (HOST, "localhost") and origin in (None, *(f"http://{name}" for name in names))
 
     def body(self, length: int) -> bytes:
-        """Return the body of a request; shorter if the client ends before."""
+        """Return the body of a request; it is shorter if the client closes the connection before its end."""
         found = bytearray()
         while len(found) < length and (part := self.rfile.read1(min(length - len(found), _PART))):
             found += part
@@ -300,17 +300,17 @@ class LocalHandler(BaseHTTPRequestHandler):
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Keep the client connected while its answer is made, however long that takes."""
+        """Keep the client connected while its answer is computed, however long that takes."""
         if self._client is not None:
             self._client.awaits_answer = True
         yield
 
     def is_gone(self) -> bool:
-        """Whether the client has closed its connection."""
+        """Return whether the client has closed its connection."""
         waiting = select.poll()
         waiting.register(self.connection, select.POLLIN)
         try:
-            # There is something to read, and it is the end.
+            # The connection is readable, but there are no bytes: it was closed.
             return bool(waiting.poll(0)) and self.connection.recv(1, socket.MSG_PEEK) == b""
         except OSError:
             return True

@@ -25,7 +25,7 @@ from allocopt.solving.windows import check_window_solver, window_solver
 
 @dataclass(frozen=True, slots=True)
 class WindowJob:
-    """A job of a `Model`: what it asks for, and the rules for where its nodes may lie."""
+    """A job of a `Model`: its request, and the rules for the location of its nodes."""
 
     id: str
     request: Request
@@ -118,7 +118,7 @@ class Model:
         if not isinstance(self.machine, NamedTree | Cluster) and not hasattr(self.machine, "groups_of"):
             raise UsageError(f"the machine is {self.machine!r}, must be a topology or a cluster")
         if not isinstance(self.machine, Cluster) and (self.free is not None or self.in_use is not None):
-            raise UsageError("what is free on nodes, and who uses them, is known of clusters: give idle_nodes")
+            raise UsageError("free and in_use need a cluster; for a topology, give idle_nodes")
 
     def add_job(
         self,
@@ -150,19 +150,19 @@ class Model:
         cores, gpus
             Cores and GPUs of each task; None for one core, and no GPU.
         memory_mib
-            Memory on each node, beside ``tasks``; None for the default of the partition.
+            Memory on each node, only together with ``tasks``; None for the default of the partition.
         partition
             Name of its partition; None for the default one.
         request
-            What it asks for, in place of all the arguments above except ``id``.
+            Its request, in place of all arguments above except ``id``.
         within, only_in, not_in, prefer, segments
-            Where its nodes may lie, see `SideConstraints`; a level is ``"leaf"``, ``"pod"`` or a number from 1 on.
+            Rules for its nodes, see `SideConstraints`; a level is ``"leaf"``, ``"pod"`` or a number from 1 on.
 
         Raises
         ------
         UsageError
-            If it asks for neither nodes nor tasks, for cores, GPUs or memory without tasks, or beside a request, or a
-            topology cannot give what it asks for.
+            If there are neither nodes nor tasks, if cores, GPUs or memory are given without tasks, if anything is given
+            in addition to a request, or if a topology cannot serve the request.
         InvalidProblemError
             If a number is out of range.
         """
@@ -172,7 +172,7 @@ class Model:
         if request is None:
             request = _request(**asked)
         elif given:
-            raise UsageError(f"a request says all that a job asks for: {given[0]} does not go with it")
+            raise UsageError(f"{given[0]} cannot be given together with request, which states all that a job asks for")
         is_cluster = isinstance(self.machine, Cluster)
         if not is_cluster and request != Request.whole_nodes(request.least_nodes):
             raise UsageError("on a topology jobs ask for whole nodes; tasks, cores and partitions need a cluster")
@@ -275,7 +275,7 @@ def _request(
     if tasks is None:
         assert nodes is not None
         if (cores, gpus, memory_mib) != (None, None, None):
-            raise UsageError("cores, gpus and memory_mib are of tasks: say how many tasks the job has")
+            raise UsageError("cores, gpus and memory_mib need tasks: give the number of tasks")
         return replace(Request.whole_nodes(nodes), partition=partition)
     return Request(
         tasks=tasks,

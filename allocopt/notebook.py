@@ -1,4 +1,4 @@
-"""Tables of problems, results and schedules in notebooks, without any other package."""
+"""HTML tables of problems, results and schedules in notebooks, without further packages."""
 
 from collections.abc import Sequence
 from html import escape
@@ -8,7 +8,7 @@ VALUE = "text-align:right;font-variant-numeric:tabular-nums;padding:.1em 0"
 
 
 def html_table(title: str, facts: Sequence[tuple[str, object]]) -> str:
-    """Return a table of names and values under a title; None is a dash, others have six significant digits."""
+    """Return a table of names and values under a title; None is a dash, floats have six significant digits."""
     rows = "".join(
         f'<tr><th scope="row" style="{LABEL}">{escape(name)}</th><td style="{VALUE}">{escape(_shown(value))}</td></tr>'
         for name, value in facts

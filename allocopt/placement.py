@@ -1,4 +1,4 @@
-"""Placements of jobs on nodes that they share: problems, and the base of their solvers."""
+"""Placement of jobs on nodes that they share: problems, and the base class of solvers."""
 
 from allocopt.problems.placement.problem import NodeTasks, PlacementJob, PlacementProblem, Placements
 from allocopt.solving.base import SearchSolver

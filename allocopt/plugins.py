@@ -1,4 +1,4 @@
-"""Parts by name, found through the entry points of every installed package, and the fence around what they do."""
+"""Parts by name, from the entry points of all installed packages, and a fence for their errors."""
 
 import sys
 import warnings
@@ -16,17 +16,18 @@ from allocopt.files.faults import printable
 from allocopt.values import converted
 
 _DISTRIBUTION = "allocopt"
-# Finding the types that a factory declares takes longer than making most parts.
+# Cached, because getting the types that a factory declares takes longer than making most parts.
 _types = cache(get_type_hints)
 
 
 class Fence:
-    """A context in which an exception that is not one of ours becomes a `PluginError` that names the culprit.
+    """A context in which an unexpected exception becomes a `PluginError` that names its culprit.
 
-    All that parts do runs inside one, for they may come from other packages: loading, construction and work. What
-    ends the whole program, such as Ctrl-C and want of memory, goes on; ``sys.exit`` of a part does not end it.
+    Loading, making and running of parts is done inside a fence, because parts may come from other packages. Errors of
+    this package pass unchanged. So do errors that end the whole program, such as Ctrl-C and lack of memory, but not
+    ``sys.exit``.
 
-    The culprit is named in words; the time is that of a simulation in seconds, None outside of one.
+    ``culprit`` is a phrase such as ``solver 'lns'``; ``when`` is the time of a simulation in seconds, None outside one.
     """
 
     __slots__ = ("_culprit", "_when")
@@ -38,12 +39,12 @@ class Fence:
         self._when = when
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Enter the context."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Name the culprit of an error."""
+        """Raise a `PluginError` that names the culprit if there was an unexpected error."""
         if isinstance(error, Exception | SystemExit) and not isinstance(error, AllocoptError | MemoryError):
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             when = "" if self._when is None else f" at time {self._when:g} s"
@@ -51,14 +52,17 @@ class Fence:
 
 
 def plugin_names(group: str) -> list[str]:
-    """Names of all parts of a group that are installed, sorted."""
+    """Return the sorted names of all installed parts of a group."""
     return sorted({entry.name for entry in _entries(group, tuple(sys.path))})
 
 
 def make_plugin(
     group: str, kind: str, name: str, options: Mapping[str, Any] | None = None, needs: Sequence[str] = ()
 ) -> Any:
-    """Make a part of a group of entry points, ``kind`` in messages, with all that it ``needs``; prints go to stderr."""
+    """Return a part of a group of entry points, made with options; what it prints goes to standard error.
+
+    Messages call it a ``kind``. It must have the attributes ``needs``.
+    """
     entry = _entry(group, kind, name)
     what = f"{kind} {name!r}"
     with redirect_stdout(sys.stderr), Fence(f"{what}, which is {entry.value},"):
@@ -86,25 +90,25 @@ def make_plugin(
 
 @cache
 def _entries(group: str, path: tuple[str, ...]) -> EntryPoints:
-    # Looking them up takes milliseconds; the module path is a key, for what is installed depends on it.
+    # Cached, because looking them up takes milliseconds. The installed packages depend on the module path.
     return _all_entries(path).select(group=group)
 
 
 @cache
 def _all_entries(path: tuple[str, ...]) -> EntryPoints:
-    # Under Python 3.11 it is another class, which selects in the same way.
+    # In Python 3.11 this is an instance of another class with the same method `select`.
     return cast(EntryPoints, entry_points())
 
 
 def no_such_part(kind: str, name: str, known: Sequence[str]) -> UsageError:
-    """Return the error for a name that is not among those that are known."""
+    """Return the error for an unknown name."""
     close = get_close_matches(name, known, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else "."
     return UsageError(f"there is no {kind} {name!r}{hint} Installed: {', '.join(known)}")
 
 
 def _entry(group: str, kind: str, name: str) -> EntryPoint:
-    # This package's own goes before: installing another one must not change what ours is.
+    # Parts of this package come first: another package must not be able to replace them.
     found = {entry.value: entry for entry in _entries(group, tuple(sys.path)) if entry.name == name}
     if not found:
         raise no_such_part(kind, name, plugin_names(group))
@@ -115,7 +119,7 @@ def _entry(group: str, kind: str, name: str) -> EntryPoint:
     if _DISTRIBUTION not in packages:
         raise PluginError(f"{others} both have a {kind} {name!r}: uninstall one of them")
     warnings.warn(
-        f"{kind} {name!r} is that of {_DISTRIBUTION}; the one of {others} is left out: it needs another name",
+        f"{kind} {name!r} is that of {_DISTRIBUTION}; the one of {others} is ignored: it needs another name",
         PluginWarning,
         stacklevel=3,
     )
@@ -123,7 +127,7 @@ def _entry(group: str, kind: str, name: str) -> EntryPoint:
 
 
 def option_values(what: str, types: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a part, named in words, as values of their types; raises `UsageError` for unknown ones."""
+    """Return options converted to their types; raise `UsageError` for unknown ones. Messages name the part ``what``."""
     unknown = [option for option in options if option not in types]
     if unknown:
         raise UsageError(f"{what} has no option {unknown[0]!r}; it has: {', '.join(types) or 'none'}")

@@ -1,4 +1,4 @@
-"""Relocations of jobs on a cluster that runs: problems, and the base of their solvers."""
+"""Relocation of jobs on a running cluster: problems, and the base class of solvers."""
 
 from allocopt.problems.relocation.problem import (
     Action,

@@ -1,7 +1,6 @@
-"""Tables and figures of papers that can be done again.
+"""Tables and figures of papers that can be reproduced.
 
-They are those of the folder ``papers`` of a checkout, and those that other packages bring through the entry points
-``allocopt.reproductions``.
+They are in the folder ``papers`` of a checkout, or in other packages with entry points ``allocopt.reproductions``.
 """
 
 import sys
@@ -24,29 +23,28 @@ _NEEDS_CHECKOUT = (
 )
 
 Records = Mapping[str, Mapping[str, Any]]
-"""What was measured, by piece."""
+"""Measured records by piece."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReproductionRequest:
-    """What a user asks of a reproduction: the folder of the data, and the paper's size or one of a minute."""
+    """A user's request of a reproduction: the folder of the data, whether to take only about a minute, and seeds."""
 
     data: Path
     is_quick: bool
     seeds: tuple[int, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what records depend on."""
+        """Return the fields on which records depend."""
         return {"data": str(self.data), "is_quick": self.is_quick, "seeds": list(self.seeds)}
 
 
 @dataclass(frozen=True, slots=True)
 class ReproductionRow:
-    """One number of a table or figure, by its reproduction and where it stands there.
+    """One number of a table or figure, by reproduction, row and column.
 
-    ``published`` is None where the paper prints nothing, ``ours`` where nothing could be measured. ``spread`` is the
-    standard deviation of what ours is the mean of, None for a single value; ``n`` windows, simulations or updates are
-    behind it.
+    ``published`` is None if the paper prints no number, ``ours`` if nothing could be measured. If ``ours`` is a mean,
+    ``spread`` is the standard deviation; otherwise it is None. ``n`` is the number of windows, simulations or updates.
     """
 
     artifact: str
@@ -59,24 +57,24 @@ class ReproductionRow:
 
 
 class Reproduction(Protocol):
-    """A table or figure that can be done again, piece by piece."""
+    """A table or figure that can be reproduced piece by piece."""
 
     @property
     def name(self) -> str:
-        """Name under which it is asked for."""
+        """Name of the reproduction."""
 
     @property
     def title(self) -> str:
-        """Title, in a line."""
+        """Title, one line."""
 
     def pieces(self, request: ReproductionRequest) -> Sequence[str]:
-        """Return the keys of the pieces, each of which can be measured alone."""
+        """Return the keys of the pieces, which can be measured independently."""
 
     def measure(self, request: ReproductionRequest, piece: str) -> dict[str, Any]:
-        """Measure one of `pieces` as a record that JSON can hold; raises `BadFileError` if data are missing."""
+        """Return the record of one of `pieces`, in types that JSON has; raise `BadFileError` if data are missing."""
 
     def rows(self, request: ReproductionRequest, records: Records) -> list[ReproductionRow]:
-        """Turn the records of all pieces into rows."""
+        """Return the rows of the records of all pieces."""
 
 
 class _PaperReproduction(Reproduction, Protocol):
@@ -85,8 +83,8 @@ class _PaperReproduction(Reproduction, Protocol):
 
 @cache
 def _of_the_papers() -> Mapping[str, _PaperReproduction]:
-    """Return what stands in the folder ``papers`` of a checkout, beside this package; nothing without a checkout."""
-    # A name alone does not do: whoever installed a wheel may have a package or a folder of that name.
+    """Return the reproductions in the folder ``papers`` of a checkout; none without a checkout."""
+    # Check the path, because users of an installed package may have another package or folder of that name.
     if not (Path(__file__).resolve().parents[1] / "papers" / "artifact.py").is_file():
         return {}
     with redirect_stdout(sys.stderr), Fence("the folder papers"):
@@ -94,7 +92,7 @@ def _of_the_papers() -> Mapping[str, _PaperReproduction]:
 
 
 def reproduction_names() -> list[str]:
-    """Names of all reproductions that are there, sorted: those of the papers, and of other packages."""
+    """Return the sorted names of all reproductions: those of the papers, and those of other packages."""
     names = sorted({*_of_the_papers(), *plugin_names(GROUP)})
     if not names:
         raise MissingPackageError(_NEEDS_CHECKOUT)
@@ -102,12 +100,12 @@ def reproduction_names() -> list[str]:
 
 
 def get_reproduction(name: str, options: Mapping[str, Any] | None = None) -> Reproduction:
-    """Make the reproduction of that name: one of the papers, or else another package's."""
+    """Return the reproduction of a name: one of the papers, or else one of another package."""
     papers, others = _of_the_papers(), plugin_names(GROUP)
     if name in papers:
         if name in others:
             what = f"reproduction {name!r} is that of the papers"
-            warnings.warn(f"{what}; the one of another package is left out: it needs another name", PluginWarning, 2)
+            warnings.warn(f"{what}; the one of another package is ignored: it needs another name", PluginWarning, 2)
         return papers[name].with_options(options or {})
     if name in others:
         made = make_plugin(GROUP, "reproduction", name, options, ("title", "pieces", "measure", "rows"))

@@ -1,8 +1,8 @@
-"""A local service that answers instances with verified results: HTTP on a Unix socket, or on this machine's own port.
+"""A local service that answers instances with verified solutions: HTTP on a Unix socket or a port of this machine.
 
-``POST /solve`` takes an instance file as its body, and fields of a solve in the query. The answer is a solution file,
-with its milliseconds in the header ``Server-Timing``. An error is one line of JSON. Requests are solved one after the
-other; a solve whose client has gone is cancelled.
+``POST /solve`` takes an instance file as its body, and fields of a solve in the query. The answer is a solution file;
+the header ``Server-Timing`` has the time in milliseconds. An error is one line of JSON. Requests are solved one by one;
+a solve is cancelled if its client closes the connection.
 """
 
 import threading
@@ -30,41 +30,41 @@ from allocopt.solving.solve import prepare, solve
 from allocopt.version import __version__
 
 MOST_WAITING = 32
-"""Requests that wait for the one that is solved; any further one is told to come again."""
-TURN_S, LOOK_S = 0.05, 0.02  # between two looks whether a client that waits, or is solved for, has gone
+"""Largest number of waiting requests; a further one gets the answer to try again later."""
+TURN_S, LOOK_S = 0.05, 0.02  # intervals of checking whether a client has gone, while it waits and during its solve
 FIELDS = frozenset(("strategy", "solver", "time_limit", "iterations", "gap", "seed"))
 LONGEST_S = 60.0
-"""Largest time limit of a request, for which others may have to wait."""
-_BODY = "body"  # what errors name
+"""Largest time limit of a request, because others have to wait."""
+_BODY = "body"  # name of the instance in errors
 
 
 class BusyError(AllocoptError):
-    """Too many requests wait."""
+    """Too many requests are waiting."""
 
 
 class Solving:
-    """Solves of requests, one after the other.
+    """Solves requests one by one.
 
     Parameters
     ----------
     spec
-        What holds where a request says nothing; its instances are not read.
+        Defaults of the fields of requests; its instances are not read.
     """
 
     def __init__(self, spec: SolveSpec) -> None:
         self.spec = spec
-        # Kernels use one core, and searches that run side by side would each be late.
+        # One at a time: searches in parallel would slow each other down and exceed their limits.
         self._lock = threading.Lock()
         self._waiting = threading.BoundedSemaphore(MOST_WAITING + 1)
 
     def check(self) -> None:
-        """Raise `UsageError` if there is no solver of the name, or the limit is too long."""
+        """Raise `UsageError` if there is no solver of the name, or if the time limit is too long."""
         self._asked("")
         if not any(self.spec.solver in solver_names(kind) for kind in kind_names()):
             get_solver(self.spec.solver)
 
     def make_ready(self) -> None:
-        """Compile and load what the solver calls, which else the first request would wait for."""
+        """Compile and load the kernels of the solver, so that the first request need not wait for them."""
         for kind in working_kinds():
             if self.spec.solver in solver_names(kind.name):
                 prepare(get_solver(self.spec.solver, None, kind.name), shipped_problems(kind.name))
@@ -74,12 +74,12 @@ class Solving:
     ) -> tuple[dict[str, object], float]:
         """Return the object of a verified solution, and the seconds of its solve.
 
-        Raises `AllocoptError` where the request is wrong, `BusyError` where too many wait, and `ClientGoneError` if
-        ``is_gone`` returns True before there is an answer.
+        Raises `AllocoptError` if the request is wrong, `BusyError` if too many requests are waiting, and
+        `ClientGoneError` if ``is_gone`` returns True before there is an answer.
         """
         spec = self._asked(query)
         with self._turn(is_gone):
-            # An instance may become many times as large as its file: one at a time is read, too.
+            # Also read one instance at a time, since in memory it may be many times as large as its file.
             problem = self._problem(spec, body)
             solver = get_solver(spec.solver, None, kind_name(problem))
             prepare(solver, [problem])
@@ -94,7 +94,7 @@ class Solving:
     @contextmanager
     def _turn(self, is_gone: Callable[[], bool]) -> Iterator[None]:
         if not self._waiting.acquire(blocking=False):
-            raise BusyError(f"{MOST_WAITING} requests wait already; come again")
+            raise BusyError(f"{MOST_WAITING} requests are already waiting; try again later")
         try:
             while not self._lock.acquire(timeout=TURN_S):
                 if is_gone():
@@ -125,7 +125,7 @@ class Solving:
         texts = []
         for name, value in parse_qsl(query, keep_blank_values=True):
             if name not in FIELDS:
-                raise FieldError(name, f"is no field of a request, there are {', '.join(sorted(FIELDS))}")
+                raise FieldError(name, f"is not a field of a request, must be one of {', '.join(sorted(FIELDS))}")
             texts.append(f"{name}={value}")
         spec = SolveSpec.assembled(None, self.spec.model_dump(exclude_unset=True), texts)
         if spec.time_limit is None or not 0 < spec.time_limit <= LONGEST_S:
@@ -134,12 +134,12 @@ class Solving:
 
 
 class SolveServer(LocalServer):
-    """Answers with verified solutions.
+    """Server that answers with verified solutions.
 
     Parameters
     ----------
     most_bytes
-        Size of the largest instance.
+        Largest size of an instance in bytes.
     """
 
     def __init__(self, solving: Solving, place: Path | int, most_bytes: int) -> None:
@@ -155,7 +155,7 @@ class _Handler(LocalHandler):
         if self.path == "/healthz":
             self._say(HTTPStatus.OK, {"status": "ok", "version": __version__})
         else:
-            self._refuse(HTTPStatus.NOT_FOUND, "there are POST /solve and GET /healthz")
+            self._refuse(HTTPStatus.NOT_FOUND, "use POST /solve or GET /healthz")
 
     def post(self) -> None:
         try:
@@ -167,7 +167,7 @@ class _Handler(LocalHandler):
         if body is None:
             return
         if path != "/solve":
-            self._refuse(HTTPStatus.NOT_FOUND, "there are POST /solve and GET /healthz")
+            self._refuse(HTTPStatus.NOT_FOUND, "use POST /solve or GET /healthz")
             return
         try:
             self._answer(query, body)
@@ -176,8 +176,8 @@ class _Handler(LocalHandler):
         except BusyError as error:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error), ("Retry-After", "1"))
         except (PluginError, WrongAnswerError, MemoryError, KeyboardInterrupt) as error:
-            # Ctrl-C goes to the main thread: here a solver has raised it.
-            fault = str(error) if isinstance(error, AllocoptError) else f"the solver ended by {type(error).__name__}"
+            # Only the main thread gets Ctrl-C, so here the solver itself has raised KeyboardInterrupt.
+            fault = str(error) if isinstance(error, AllocoptError) else f"the solver raised {type(error).__name__}"
             self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, fault)
         except AllocoptError as error:
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
@@ -191,17 +191,17 @@ class _Handler(LocalHandler):
         self._say(HTTPStatus.OK, found, ("Server-Timing", timing))
 
     def _body(self) -> bytes | None:
-        """Return the whole body, or refuse and return None."""
+        """Return the whole body; if it is refused, send the error and return None."""
         told = self.headers.get("Content-Length", "")
         if not (told.isascii() and told.isdigit()) or len(told) > 15:
-            self._end(HTTPStatus.LENGTH_REQUIRED, "Content-Length must tell the bytes of the instance")
+            self._end(HTTPStatus.LENGTH_REQUIRED, "Content-Length must be the size of the instance in bytes")
             return None
         length, left, most = int(told), int(told), self.server.most_bytes
         if length > most:
-            # A client that is refused while it sends would not see the answer.
+            # Read the body first: a client that is refused while it sends would not see the answer.
             while left and (part := self.rfile.read(min(left, 2**20))):
                 left -= len(part)
-            self._end(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the instance has {told} bytes, at most {most} are taken")
+            self._end(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the instance has {told} bytes, must have at most {most}")
             return None
         body = self.body(length)
         if len(body) < length:
@@ -217,7 +217,7 @@ class _Handler(LocalHandler):
         self._say(status, {"error": " ".join(fault.split())}, *headers)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer a request that is not HTTP in one line, too."""
+        """Send errors of the HTTP server as one line of JSON, too."""
         self._end(HTTPStatus(code), message or HTTPStatus(code).phrase)
 
     def _say(self, status: HTTPStatus, told: Mapping[str, object], *headers: tuple[str, str]) -> None:
@@ -225,7 +225,7 @@ class _Handler(LocalHandler):
 
 
 def _at_times(asked: Callable[[], bool], seconds: float) -> Callable[[], bool]:
-    """Return a function that passes a question on at most every so many seconds."""
+    """Return a function that calls ``asked`` at most once per ``seconds``, and repeats the last answer in between."""
     last, answer = time.monotonic(), False
 
     def ask() -> bool:

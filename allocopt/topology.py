@@ -1,4 +1,4 @@
-"""Windows of jobs on a topology: problems, and bases of solvers."""
+"""Windows of jobs on a topology: problems, base classes of solvers, and Pareto fronts."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class TopologySolver(SearchSolver[TopologyProblem, Allocation]):
     kind = "topology"
 
     def takes(self, problem: TopologyProblem) -> bool:
-        """Whether it takes the strategy of a problem, and its side constraints, which are for ``free`` alone."""
+        """Return whether it takes the strategy of a problem, and its side constraints, which need ``free``."""
         able = self.capabilities
         if problem.has_side_constraints and not (able.side_constraints and problem.strategy is Strategy.FREE):
             return False
@@ -50,7 +50,7 @@ class TopologySolver(SearchSolver[TopologyProblem, Allocation]):
 class OneShot(TopologySolver):
     """A solver of topology problems that builds one allocation.
 
-    A subclass sets ``name`` and, if it is not ``free`` alone, the ``strategies`` whose rules its allocations obey.
+    A subclass sets ``name`` and, unless it is only ``free``, the ``strategies`` whose rules its allocations obey.
     """
 
     strategies: ClassVar[frozenset[Strategy]] = frozenset({Strategy.FREE})
@@ -61,7 +61,7 @@ class OneShot(TopologySolver):
 
     @abstractmethod
     def allocate(self, problem: TopologyProblem, rng: np.random.Generator) -> Allocation:
-        """Build an allocation that obeys the problem's strategy."""
+        """Return an allocation that obeys the problem's strategy."""
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         run.offer(self.allocate(problem, np.random.default_rng(seed)))
@@ -70,14 +70,14 @@ class OneShot(TopologySolver):
 
 @dataclass(frozen=True, slots=True)
 class ParetoPoint:
-    """An allocation to which none that was found is preferable in both objectives."""
+    """An allocation that is not dominated: no other one found is better in both objectives."""
 
     cost: float  # hop cost of the jobs, penalties included
     fragmentation: float  # hop cost of the leftover nodes, as if they were one job
     allocation: Allocation
-    weight: float  # of the fragmentation under which it was found
-    # Whether it is proved optimal under this weight; then no allocation at all is preferable in both, as long as the
-    # weight is not 0.
+    weight: float  # weight of the fragmentation with which it was found
+    # Whether it is proved optimal with this weight. Then, if the weight is not 0, no allocation at all is better in
+    # both objectives.
     proved: bool
 
 
@@ -88,18 +88,18 @@ def pareto_front(
     time_limit: float | None = 10.0,
     seed: int = 0,
 ) -> tuple[ParetoPoint, ...]:
-    """Solve a window under several weights of its fragmentation and keep what is not dominated.
+    """Solve a window with several weights of its fragmentation; return the allocations that are not dominated.
 
-    Minimizing cost + weight * fragmentation finds the allocations on the lower convex hull of the two objectives, and
-    none between them. Each solve begins at the best of the allocations found before, and has ``time_limit`` seconds.
-    The points come by rising cost; there are none where no allocation was found. Raises `UsageError` if there is no
-    weight, or the solver does not honour side constraints.
+    Minimizing cost + weight * fragmentation finds only allocations on the lower convex hull of the two objectives. Each
+    solve starts from the best allocation found before, and has ``time_limit`` seconds. The points are ordered by cost;
+    there are none if no allocation was found. Raises `UsageError` if there is no weight, or if the solver does not
+    honour side constraints.
     """
     if not weights:
         raise UsageError("a Pareto front needs at least one weight")
     points: list[ParetoPoint] = []
     for weight in sorted(set(weights)):
-        # A rising weight moves the optimum along the front, so that the best of those found is a near start.
+        # With the weight the optimum moves along the front, so the best allocation found before is a good start.
         weighted = replace(problem, fragmentation_weight=weight)
         start = min((point.allocation for point in points), key=weighted.objective, default=None)
         result = solve(weighted, solver=solver, time_limit=time_limit, seed=seed, warm_start=start)
@@ -107,10 +107,10 @@ def pareto_front(
             cost = replace(problem, fragmentation_weight=0.0).objective(result.solution)
             left, proved = problem.fragmentation(result.solution), result.status is Status.OPTIMAL
             points.append(ParetoPoint(cost, left, result.solution, weight, proved))
-    # Only points stay that no other one is as good as in both objectives.
+    # Keep only points that no other point equals or beats in both objectives.
     kept: list[ParetoPoint] = []
     for point in sorted(points, key=lambda point: (point.cost, point.fragmentation, not point.proved)):
-        # Equal allocations differ by the rounding of their sums.
+        # Objectives of equal allocations may differ by rounding.
         least = kept[-1].fragmentation if kept else float("inf")
         if point.fragmentation < least - 1e-9 * max(1.0, abs(least) if kept else 1.0):
             kept.append(point)

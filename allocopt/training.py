@@ -1,4 +1,4 @@
-"""Trainings by name, found through the entry points ``allocopt.trainings`` of every installed package."""
+"""Trainings by name, from the entry points ``allocopt.trainings`` of all installed packages."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -17,21 +17,24 @@ GROUP = "allocopt.trainings"
 class TrainingRequest:
     """A user's request of a training."""
 
-    folder: Path  # where weights, learning curve and checkpoint are written
+    folder: Path  # folder for weights, learning curve and checkpoint
     seed: int
-    minutes: float | None  # wall clock after which to stop with a checkpoint; None to go through to the end
-    resumes: bool  # whether to go on from the checkpoint in the folder
-    command: str  # the command line, to be kept with the weights
+    minutes: float | None  # minutes of wall clock after which to stop with a checkpoint; None to train to the end
+    resumes: bool  # whether to continue from the checkpoint in the folder
+    command: str  # the command line, which is stored with the weights
 
     def check_folder(self, checkpoint: str) -> None:
-        """Make the folder; refuse one that holds a training that is not resumed, or none of this name to resume."""
+        """Make the folder; raise an error if its checkpoint contradicts ``resumes`` or if it cannot be written.
+
+        A folder with a checkpoint needs ``resumes``, and resuming needs a checkpoint.
+        """
         folder = self.folder
-        # Unlike `Path.exists` it takes a name that is too long for one that is not there.
+        # Unlike `Path.exists`, this returns False for a name that is too long.
         holds = os.path.exists(folder / checkpoint)
         if self.resumes and not holds:
-            raise UsageError(f"{folder} holds no checkpoint to go on from")
+            raise UsageError(f"{folder} has no checkpoint; start without --resume")
         if holds and not self.resumes:
-            raise UsageError(f"{folder} holds a training already; --resume goes on with it")
+            raise UsageError(f"{folder} already has a training; continue it with --resume, or choose another folder")
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
@@ -44,7 +47,7 @@ class TrainingRequest:
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """Updates of a training, made and to be made, measures of the last one, by name, and remarks on the result."""
+    """Updates of a training done and in total, measures of the last update by name, and remarks on the result."""
 
     done: int
     total: int
@@ -53,7 +56,7 @@ class TrainingProgress:
 
     @property
     def share(self) -> float:
-        """Share finished, 0 to 1."""
+        """Finished share of the training, 0 to 1."""
         return self.done / self.total
 
 
@@ -66,12 +69,13 @@ class Training(Protocol):
 
     @property
     def label(self) -> str:
-        """Name and variant, fit for a folder."""
+        """Name and variant, usable as a folder name."""
 
     def train(self, request: TrainingRequest) -> Iterator[TrainingProgress]:
         """Train, yielding after every update; weights are written when all are done.
 
-        Raises `UsageError` if the seed is reserved or the folder does not fit, `MissingPackageError` without a package.
+        Raises `UsageError` if the seed is reserved or the folder contradicts the request, `MissingPackageError` if a
+        package is missing.
         """
 
 
@@ -81,5 +85,5 @@ def training_names() -> list[str]:
 
 
 def get_training(name: str, options: Mapping[str, Any] | None = None) -> Training:
-    """Make the training of that name with options of its own; see `allocopt.plugins.make_plugin`."""
+    """Return the training of a name, made with its options; see `allocopt.plugins.make_plugin`."""
     return cast(Training, make_plugin(GROUP, "training", name, options, ("label", "train")))

@@ -1,4 +1,4 @@
-"""Conversion of values that callers give to their declared types."""
+"""Conversion of given values to their declared types."""
 
 from enum import Enum
 from numbers import Integral, Real
@@ -11,13 +11,16 @@ from allocopt.errors import UsageError
 from allocopt.files.faults import shown
 
 LARGEST_INTEGER = 2**62
-"""Largest magnitude of a whole number: kernels count in 64 bits."""
+"""Largest magnitude of an integer, because kernels use 64 bits."""
 
-_PLAIN = (NoneType, bool, int, float, str, list, dict)  # What command lines and files can hold
+_PLAIN = (NoneType, bool, int, float, str, list, dict)  # Types of values from command lines and files
 
 
 def converted(what: str, value: object, kind: Any) -> Any:
-    """Return a value as one of a declared type, of generics the outermost; a `UsageError` names it ``what``."""
+    """Return a value converted to a declared type; raise `UsageError`, which names it ``what``, if it does not fit.
+
+    Only the outermost type of a generic one is checked, except for tuples.
+    """
     plain = value.item() if isinstance(value, np.generic) else value
     try:
         return _as(plain, kind)
@@ -29,7 +32,7 @@ def converted(what: str, value: object, kind: Any) -> Any:
 def _as(value: Any, kind: Any) -> Any:
     own = kind.__args__ if isinstance(kind, UnionType) else (kind,)
     if type(value) in own and (type(value) is not int or abs(value) <= LARGEST_INTEGER):
-        # Nearly always, and before a solve that may take 0.3 ms.
+        # Fast path, which is taken nearly always: a solve may take only 0.3 ms.
         return value
     if type(value) is int and float in own:
         return float(value)
@@ -53,9 +56,9 @@ def _as(value: Any, kind: Any) -> Any:
 
 
 def _as_one_of(value: Any, kinds: tuple[Any, ...]) -> Any:
-    """Return a value as one of the first type that fits, its own type before others."""
+    """Return a value converted to the first type that fits; its own type is tried first."""
     faults: list[Exception] = []
-    # Without this, the whole number 1 would be made a float by ``float | int``.
+    # Otherwise ``float | int`` would turn the integer 1 into a float.
     own = (kind for kind in kinds if kind is type(value))
     for kind in (*own, *kinds):
         try:
@@ -66,7 +69,7 @@ def _as_one_of(value: Any, kinds: tuple[Any, ...]) -> Any:
 
 
 def _as_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a list or tuple as a tuple of values of those types."""
+    """Return a list or tuple as a tuple of values converted to these types."""
     _if(value, isinstance(value, list | tuple))
     if len(kinds) == 2 and kinds[1] is Ellipsis:
         kinds = (kinds[0],) * len(value)
@@ -83,7 +86,7 @@ def _as_class(value: Any, kind: Any) -> Any:
         except ValueError:
             raise TypeError from None
     if getattr(kind, "_is_protocol", False):
-        # Whether it has the methods is seen by whoever calls them.
+        # The methods of a protocol are not checked here.
         return _if(value, not isinstance(value, _PLAIN))
     return _if(value, isinstance(value, kind))
 

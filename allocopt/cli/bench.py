@@ -23,12 +23,12 @@ class _Compared:
     solvers: Annotated[
         str,
         typer.Option(
-            help="Names, comma-separated; NAME:STRATEGY runs a solver under that strategy alone.",
+            help="Compare these, comma-separated; NAME:STRATEGY runs one only under that strategy.",
             autocompletion=names_of("solvers"),
         ),
     ] = "auto"
-    strategy: Annotated[str, typer.Option(help="Strategies of topology problems, comma-separated.")] = "scas,dcas,free"
-    seeds: Annotated[str, typer.Option(help="Seeds, comma-separated.")] = "0"
+    strategy: Annotated[str, typer.Option(help="Use these for topology problems.")] = "scas,dcas,free"
+    seeds: Annotated[str, typer.Option(help="Run with each of these seeds, comma-separated.")] = "0"
     time_limit: TimeLimit = 10.0
     iterations: Iterations = None
     gap: Gap = 0.0
@@ -38,18 +38,18 @@ def _bench(
     instances: Instances,
     compared: _Compared,
     best_known: Annotated[
-        Path | None, file_option("Best-known values; if not given, best_known.json beside the instances.")
+        Path | None, file_option("Read best-known values here; if not given, best_known.json beside the instances.")
     ] = None,
     workers: Workers = None,
     out: Annotated[Path | None, file_option("Write one row per solve to this .csv or .json file.")] = None,
     trajectory: Trajectory = None,
     as_json: Json = False,
 ) -> None:
-    """Compare solvers on instances: one aligned table, one row per solve in a file.
+    """Compare solvers on instances: print one table, and write one row per solve to a file.
 
     Every answer is verified. The table has the mean cost or objective, the gap to the best-known value (of the same
-    strategy) and to the scas optimum, the share proven optimal, and the median and greatest time. Solvers are warmed
-    up first. With --out, a run that was cut off goes on where it was when it is called again.
+    strategy) and to the scas optimum, the share proven optimal, and the median and longest time. Solvers are warmed up
+    first. With --out, an interrupted run continues when the same command is started again.
     """
     from allocopt.cli.grids import finished_rows, whole_numbers
     from allocopt.cli.options import check_files_differ
@@ -74,8 +74,8 @@ def _bench(
     grid, refusals, kernels = bench_grid(problems, *names, seeds, budget)
     for name, reasons in refusals.items():
         count = f"{len(reasons)} of {len(problems)} instances"
-        print(f"allocopt: {name} does not take {count}, such as {reasons[0]}", file=sys.stderr)
-    # All at once, for they are compiled side by side.
+        print(f"allocopt: {name} does not take {count}; the first is {reasons[0]}", file=sys.stderr)
+    # In one call, because kernels are compiled in parallel.
     make_ready(kernels)
     facts = provenance()
     rows: list[BenchRow] = []
@@ -90,7 +90,7 @@ def _bench(
             write_table(out, [{**row.as_dict(), **facts} for row in rows])
     if trajectory is not None:
         TrajectoryRow.write(trajectory, (point for row in rows for point in TrajectoryRow.of(row.solve, row.points)))
-    # With --json, standard output holds rows alone, so that other programs can read it.
+    # With --json, standard output holds only rows, so that other programs can read it.
     made_by = f"{facts['version']}, commit {facts['commit']}, Python {facts['python']}, {facts['machine']}"
     print(f"{summary_table(rows, screen_width())}\n\n{made_by}", file=sys.stderr if as_json else sys.stdout)
 

@@ -1,4 +1,4 @@
-"""``allocopt calibrate``: the coefficients of execution models, fitted to a user's own measurements."""
+"""``allocopt calibrate``: fit the coefficients of execution models to a user's own measurements."""
 
 import json
 from dataclasses import asdict
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Fit the coefficients of an execution model to your own measurements.")
 
-Out = Annotated[Path | None, file_option("Write the constants there, as JSON for a platform file.")]
+Out = Annotated[Path | None, file_option("Write the constants to this file, as JSON for a platform file.")]
 Plot = Annotated[Path | None, file_option("Draw measured and fitted values and residuals (.svg, .png or .pdf).")]
 _SLOWDOWNS = ("rate_mb_s", "others_rate_mb_s", "others", "factor")
 _POWERS, _STALLED = ("active_cores", "power_w"), "stalled_cores"
@@ -34,18 +34,18 @@ def _contention(
     source: Annotated[
         Path,
         file_argument(
-            "Measured tasks, one a line, with the columns rate_mb_s (access rate when alone), others_rate_mb_s "
-            "(sum of those of the other tasks on the processor), others (their number) and factor (time alone over "
-            "time together).",
+            "Measured tasks, one per line, with the columns rate_mb_s (access rate of the task without others), "
+            "others_rate_mb_s (sum of the rates of the other tasks on the processor), others (number of these tasks) "
+            "and factor (time without others / time with them).",
             metavar="FILE.csv",
         ),
     ],
-    sharing: Annotated[float, typer.Option(help="What the number of others is multiplied with in the floor.")] = 1.0,
+    sharing: Annotated[float, typer.Option(help="Multiply the number of other tasks by this in the floor.")] = 1.0,
     out: Out = None,
     plot: Plot = None,
     as_json: Json = False,
 ) -> None:
-    """Fit the constants of the speed factor: piecewise linear in the rate of all, with a floor by number and rate."""
+    """Fit the speed factor: piecewise linear in the total rate, with a floor that depends on rates and other tasks."""
     from allocopt.simulator.fitting import fit_contention
 
     def fit(columns: "Columns") -> "Fit[Constants]":
@@ -60,7 +60,7 @@ def _locality(
     source: Annotated[
         Path,
         file_argument(
-            "Measured jobs, one a line, with the columns workload (compute, network or unknown), policy "
+            "Measured jobs, one per line, with the columns workload (compute, network or unknown), policy "
             "(depth-first or breadth-first), gpus, requested_s and service_s, in seconds.",
             metavar="FILE.csv",
         ),
@@ -105,8 +105,8 @@ def _power(
     source: Annotated[
         Path,
         file_argument(
-            "Measured powers of a processor, one a line, with the columns active_cores (0 for idle), power_w and, "
-            "if known, stalled_cores: the sum over its tasks of 1 - speed factor.",
+            "Measured power of a processor, one value per line, with the columns active_cores (0 if idle), power_w "
+            "and, if known, stalled_cores: the sum of 1 - speed factor over its tasks.",
             metavar="FILE.csv",
         ),
     ],
@@ -114,7 +114,7 @@ def _power(
     plot: Plot = None,
     as_json: Json = False,
 ) -> None:
-    """Fit a processor's power: processor_w + core_w x active cores, less where these wait for memory."""
+    """Fit a processor's power: processor_w + core_w x active cores, less if these wait for memory."""
     import numpy as np
 
     from allocopt.simulator.fitting import fit_power
@@ -135,7 +135,7 @@ def _fit(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Fit constants to columns of numbers; write and print them, by their key in a platform file, with residuals."""
+    """Fit constants to columns of numbers; write them under their key in a platform file, and print the residuals."""
     import numpy as np
 
     from allocopt.files.csv_rows import csv_rows, number_at_least_0
@@ -147,10 +147,10 @@ def _fit(
     for place, row in csv_rows(source, needed, "measurements"):
         for name in (*needed, *({_STALLED} & row.keys())):
             columns.setdefault(name, []).append(number_at_least_0(source, place, row, name, "a number"))
-    # Faults of the columns are known to the model by name; the file is named here.
+    # The model knows only the names of columns; this adds the name of the file to its errors.
     with problem_faults_named(source):
         fit = fit_to({name: np.array(values) for name, values in columns.items()})
-    # First of all, for a plot of a wrong format is refused, and then no constants are to be left behind.
+    # The plot comes first: if its format is refused, no constants must have been written.
     if plot is not None:
         from allocopt.report.plot import write_residual_plot
 

@@ -1,4 +1,4 @@
-"""``allocopt convert``: a workload, or a topology, from one format into another."""
+"""``allocopt convert``: convert a workload or a topology from one format into another."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from allocopt.traces.workload import Workload
 
 _TOPOLOGIES = (".conf", ".graphml")
-"""Endings of files of topologies."""
+"""Suffixes of topology files."""
 
 
 def command(
@@ -29,8 +29,8 @@ def command(
         Path,
         file_argument(
             "Workload to read: .swf[.gz], a Batsim workload .json[.gz], a table .csv[.gz] or sacct -P, sacct --json, "
-            "accounting of PBS, LSF, Grid Engine or HTCondor, or else text with id, arrival s, run s and nodes in a "
-            f"line. Or, if OUT is one, a topology: {TOPOLOGY_HELP}",
+            "accounting of PBS, LSF, Grid Engine or HTCondor, or text with id, arrival in s, run time in s and nodes "
+            f"in each line. If OUT is a topology, so is IN: {TOPOLOGY_HELP}",
             metavar="IN",
         ),
     ],
@@ -38,15 +38,15 @@ def command(
         Path,
         file_argument(
             "File to write: .swf[.gz], .json[.gz] for Batsim, or .txt[.gz]; "
-            "for topologies .conf as Slurm's topology.conf, or .graphml.",
+            "for topologies .conf (Slurm's topology.conf) or .graphml.",
             metavar="OUT",
         ),
     ],
     max_jobs: Annotated[
-        int | None, typer.Option(min=1, max=LARGEST, help="Write only this many jobs, the first submitted.")
+        int | None, typer.Option(min=1, max=LARGEST, help="Write only this many jobs, the earliest submitted.")
     ] = None,
     processors_per_node: Annotated[
-        int, typer.Option(min=1, max=LARGEST, help="Processors of the workload per node; jobs get whole nodes.")
+        int, typer.Option(min=1, max=LARGEST, help="Turn this many processors into one node; jobs get whole nodes.")
     ] = 1,
     columns: TableColumns = None,
     strict: Strict = False,
@@ -54,7 +54,7 @@ def command(
 ) -> None:
     """Convert a workload, or a topology, between formats.
 
-    What is dropped, repaired or lost is counted on standard error.
+    Jobs and values that are dropped, repaired or lost are counted on standard error.
     """
     from allocopt.cluster.reading import write_topology
     from allocopt.traces.reading import format_of, read_workload
@@ -66,7 +66,7 @@ def command(
         lost = "; GraphML has no blocks, jobs may span them" if cluster.block_sizes and ".graphml" in out.name else ""
         typer.echo(f"{out}: nodes written: {len(cluster.nodes)}{lost}", err=True)
         return
-    # A wrong ending is told before a long file is read.
+    # Refuse a wrong suffix before reading a long file.
     trace_format = format_of(out)
     workload = read_workload(source, columns, strict=strict).in_nodes(processors_per_node)
     if max_jobs is not None:
@@ -75,7 +75,7 @@ def command(
 
 
 def write_jobs(trace_format: "TraceFormat", out: Path, workload: "Workload") -> None:
-    """Write a workload; count on standard error what was dropped, repaired and lost, and the jobs."""
+    """Write a workload; report on standard error its jobs, and what was dropped, repaired and lost."""
     trace_format.write(out, workload)
     for remark in (*workload.remarks(), *(f"{out}: {loss}" for loss in trace_format.losses(workload))):
         typer.echo(remark, err=True)

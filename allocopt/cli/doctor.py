@@ -9,7 +9,7 @@ from allocopt.cli.terminal import listed, prints_on_stderr
 
 
 def command(as_json: Json = False) -> None:
-    """Print versions for a bug report, and let every solver solve shipped problems; exit code 1 if one fails."""
+    """Print versions for a bug report, and test every solver on a shipped instance; exit code 1 if one fails."""
     from allocopt.errors import AllocoptError, MissingPackageError
     from allocopt.plugins import Fence
     from allocopt.problems.instances import shipped_problems
@@ -31,10 +31,10 @@ def command(as_json: Json = False) -> None:
                     if problem is None:
                         found.append(f"{solver.kind} has no shipped instances")
                         continue
-                    # A strategy by name, not by order of a set, so that two runs of the doctor examine the same.
+                    # The first by name: the order of a set differs between runs.
                     strategy = min(solver.capabilities.strategies, default=None)
                     posed = get_kind(solver.kind).posed(problem, strategy)
-                    # Compiling is no part of the limit.
+                    # The limit excludes compiling.
                     prepare(solver, [posed])
                     result = solve(posed, solver=solver, time_limit=10.0)
                     value = "no solution" if result.objective is None else shown(problem, result.objective)

@@ -1,4 +1,4 @@
-"""``allocopt generate``: windows, knapsacks, co-allocations and placements as instance files, and whole workloads."""
+"""``allocopt generate``: make instance files of every kind, and whole workloads."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -35,59 +35,59 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Generate windows of a workload or synthetic ones, knapsacks, co-allocations, placements and workloads.",
+    help="Generate workloads, and instances of every kind: replayed from a trace, synthetic, or of a cluster's files.",
 )
 
 _MOST = 10_000_000
-"""Largest number of jobs or windows, so that a typing error does not exhaust the memory."""
+"""Largest number of jobs or windows, so that a typing error does not use up the memory."""
 _NODES = (1, 40)
 """Range of the number of nodes of a job in the NSA paper."""
 _LIMIT, _BETWEEN_S = 1.25, 120.0
-"""Limit over the run time, and mean gap between submissions, with which the tables of the ASAX paper are reproduced."""
+"""Limit / run time, and mean time between submissions; the tables of the ASAX paper are reproduced with these."""
 
 Out = Annotated[
-    Path, file_option("Write a .jsonl or .json file, also .gz, or a folder with a file for each.", metavar="OUT")
+    Path, file_option("Write a .jsonl[.gz] or .json[.gz] file, or a folder with a file per instance.", metavar="OUT")
 ]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Fixes every random choice.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Set the seed of all random choices.")]
 
 
 @dataclass(frozen=True, slots=True)
 class _ReplayOptions:
-    workload: Annotated[Path | None, file_option("Trace to replay; if not given, one is drawn.", metavar="FILE")] = None
-    count: Annotated[int, typer.Option(min=1, metavar="N", help="Number of windows.")] = 40
+    workload: Annotated[Path | None, file_option("Replay this trace; if not given, draw one.", metavar="FILE")] = None
+    count: Annotated[int, typer.Option(min=1, metavar="N", help="Make at most N windows.")] = 40
     seed: Seed = 0
-    prefix: Annotated[str | None, typer.Option(metavar="NAME", help="Names are NAME-000; else the trace's.")] = None
-    period: Annotated[float, typer.Option(min=0.001, metavar="S", help="Length of a period, s.")] = 60.0
-    skip: Annotated[int, typer.Option(min=0, metavar="N", help="Windows left out first.")] = 0
-    min_jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Least jobs of 2 or more nodes.")] = 2
-    max_jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Most of them.")] = None
-    processors_per_node: Annotated[int, typer.Option(min=1, metavar="N", help="Of the trace.")] = 1
-    allocator: Annotated[str, typer.Option(metavar="NAME", help="Solver of each window.")] = "annealing"
-    strategy: Annotated[str, typer.Option(metavar="KIND", help="Its strategy: scas, dcas, free.")] = "dcas"
-    iterations: Annotated[int, typer.Option(min=1, metavar="N", help="Its steps per window.")] = 1000
+    prefix: Annotated[str | None, typer.Option(metavar="NAME", help="Name them NAME-000; default: the trace.")] = None
+    period: Annotated[float, typer.Option(min=0.001, metavar="S", help="Set the length of a period, s.")] = 60.0
+    skip: Annotated[int, typer.Option(min=0, metavar="N", help="Skip the first N windows.")] = 0
+    min_jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Need N jobs of 2 or more nodes.")] = 2
+    max_jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Allow at most N of them.")] = None
+    processors_per_node: Annotated[int, typer.Option(min=1, metavar="N", help="Count N processors as a node.")] = 1
+    allocator: Annotated[str, typer.Option(metavar="NAME", help="Solve windows with this.")] = "annealing"
+    strategy: Annotated[str, typer.Option(metavar="KIND", help="Choose scas, dcas or free.")] = "dcas"
+    iterations: Annotated[int, typer.Option(min=1, metavar="N", help="Limit steps per window.")] = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _MachineAndJobs:
     hop_cost: HopCost = 1000.0
-    topology: Annotated[Path | None, file_option("Topology to use instead of a fat tree.", metavar="FILE")] = None
+    topology: Annotated[Path | None, file_option("Use this topology, not a fat tree.", metavar="FILE")] = None
     labels: Labels = None
     columns: TableColumns = None
     strict: Strict = False
-    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Jobs of a drawn workload.")] = 100_000
-    min_nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Least nodes of its jobs.")] = 1
-    max_nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Most nodes.")] = 40
-    min_run: Annotated[int, typer.Option(min=1, metavar="N", help="Shortest run time, s.")] = 10
-    max_run: Annotated[int, typer.Option(min=1, metavar="N", help="Longest run time, s.")] = 1800
-    min_gap: Annotated[int, typer.Option(min=0, metavar="N", help="Shortest time between arrivals.")] = 5
-    max_gap: Annotated[int, typer.Option(min=0, metavar="N", help="Longest, s.")] = 30
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Draw N jobs if no trace is given.")] = 100_000
+    min_nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Draw at least N nodes per job.")] = 1
+    max_nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Draw at most N.")] = 40
+    min_run: Annotated[int, typer.Option(min=1, metavar="N", help="Draw run times from N s.")] = 10
+    max_run: Annotated[int, typer.Option(min=1, metavar="N", help="Draw run times up to N s.")] = 1800
+    min_gap: Annotated[int, typer.Option(min=0, metavar="N", help="Draw arrivals at least N s apart.")] = 5
+    max_gap: Annotated[int, typer.Option(min=0, metavar="N", help="Draw them at most N s apart.")] = 30
 
 
 def add_commands() -> None:
     """Add a command for every generator of a kind of problem."""
     from allocopt.problems.kind import working_kinds
 
-    # The application is one object per process, and every `program` made in it comes here.
+    # `app` exists once per process, and every call of `program` in it calls this function.
     known = {command.name for command in app.registered_commands}
     for kind in working_kinds():
         for command, draw in kind.generators.items():
@@ -98,11 +98,11 @@ def add_commands() -> None:
 def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
     def command(
         out: Out,
-        count: Annotated[int, typer.Option(min=1, max=_MOST, metavar="N", help="Number of instances.")] = 1,
+        count: Annotated[int, typer.Option(min=1, max=_MOST, metavar="N", help="Make N instances.")] = 1,
         seed: Seed = 0,
         prefix: Annotated[
             str,
-            typer.Option("--prefix", "--name", metavar="NAME", help="Name of the instance; of several, NAME-000, ..."),
+            typer.Option("--prefix", "--name", metavar="NAME", help="Name the instance; several are NAME-000, ..."),
         ] = prefix,
         **options: Any,
     ) -> None:
@@ -111,7 +111,7 @@ def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
         from allocopt.errors import InvalidProblemError, UsageError
 
         names = [prefix] if count == 1 else [f"{prefix}-{number:03d}" for number in range(count)]
-        # A stream for each, so that the first of many are those of a smaller number.
+        # One random stream per instance, so that the first ones do not depend on --count.
         rngs = np.random.default_rng(seed).spawn(count)
         try:
             own = gathered(draw, options)
@@ -129,8 +129,8 @@ def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
 def _windows(out: Out, replay: _ReplayOptions, tree: FatTreeOptions, given: _MachineAndJobs) -> None:
     """Replay a workload through the window rule of the NSA paper.
 
-    Every period, waiting jobs are taken while they fit the idle nodes: most
-    waiting periods first, then fewest nodes. Each window is an instance.
+    Once per period, waiting jobs are taken while they fit the idle nodes: the
+    longest waiting first, then those with fewest nodes. Each window is an instance.
     """
     import numpy as np
 
@@ -148,10 +148,10 @@ def _windows(out: Out, replay: _ReplayOptions, tree: FatTreeOptions, given: _Mac
     if given.topology is not None:
         named = read_topology(given.topology, given.labels)
         if not named.is_plain:
-            fault = "is not a tree that jobs may span: generate window makes windows on blocks and forests"
+            fault = "has blocks or several trees, not one tree; use `allocopt generate window` for it"
             raise UsageError(f"--topology: {given.topology} {fault}")
         topology = named.tree
-    # A stream for each, so that the jobs are the same whatever the allocator draws.
+    # Two random streams, so that the jobs do not depend on what the allocator draws.
     drawing, allocating = np.random.default_rng(replay.seed).spawn(2)
     allocate = solver_allocator(replay.allocator, replay.strategy, replay.iterations, allocating)
     if replay.workload is None:
@@ -177,24 +177,24 @@ def _window(
         str | None,
         typer.Option(
             metavar="HOSTLIST",
-            help='Idle nodes, as `sinfo -h -t idle -o "%N"` prints them; if not given, free nodes of the files.',
+            help='Take these as idle, as `sinfo -h -t idle -o "%N"` prints them; default: nodes free in the files.',
         ),
     ] = None,
     all_free: Annotated[bool, typer.Option("--all-free", help="Treat all nodes as idle.")] = False,
     include_unavailable: IncludeUnavailable = None,
-    job: Annotated[list[str] | None, typer.Option(metavar="ID=NODES", help="A waiting job; repeatable.")] = None,
+    job: Annotated[list[str] | None, typer.Option(metavar="ID=NODES", help="Add a waiting job; repeatable.")] = None,
     queue: Annotated[
         Path | None,
         file_option(
-            "Waiting jobs, as `scontrol show job` or `squeue` prints them, also with --json; or an id and a number of "
-            'nodes per line, as `squeue -h -t PD -o "%i %D"` prints. A range of nodes, 4-8, counts as the smallest.'
+            "Read waiting jobs, as `scontrol show job` or `squeue` prints them, also with --json; or an id and a "
+            'number of nodes per line, as `squeue -h -t PD -o "%i %D"` prints. A range such as 4-8 counts as 4.'
         ),
     ] = None,
     labels: Labels = None,
     name: Annotated[
         str | None,
         typer.Option(
-            help="Name of the instance; if not given, the name of the queue file, or else of the topology file."
+            help="Name the instance; if not given, it is named after the queue file, or after the topology file."
         ),
     ] = None,
     hop_cost: HopCost = 1000.0,
@@ -202,8 +202,8 @@ def _window(
     """Make an instance of the waiting jobs and the idle nodes.
 
     Jobs that may not start now, or that ask for something that is not modelled, are left out and counted. The others
-    are taken in order while they fit. If jobs share nodes, or the topology has blocks or several trees, all others are
-    taken, and the solver leaves out jobs that do not fit.
+    are taken in order while they fit. If jobs share nodes, or if the topology has blocks or several trees, all of them
+    are taken, and the solver leaves out jobs that do not fit.
     """
     import numpy as np
 
@@ -269,24 +269,25 @@ def _workload(
     model: Annotated[
         Literal["lublin", "nsa", "asax"],
         typer.Option(
-            help="lublin: of Lublin and Feitelson, fitted to logs of parallel machines, with a daily cycle; nsa: "
-            "uniform, of the NSA paper; asax: the queue of that paper, 15 jobs of four workflows again and again."
+            help="Choose the model. lublin: Lublin and Feitelson, fitted to logs of parallel machines, with a daily "
+            "cycle; nsa: uniform, from the NSA paper; asax: the queue of the ASAX paper, 15 jobs of four workflows, "
+            "repeated."
         ),
     ] = "lublin",
-    jobs: Annotated[int, typer.Option(min=1, max=_MOST, help="Number of jobs.")] = 10_000,
+    jobs: Annotated[int, typer.Option(min=1, max=_MOST, help="Draw this many jobs.")] = 10_000,
     processors: Annotated[
         int,
         typer.Option(
             min=1,
             max=LARGEST,
-            help="Processors of the machine, at least 10; of nsa its nodes, at least 40; of asax at least 64.",
+            help="Set the processors of the machine: at least 10; for asax at least 64; for nsa nodes, at least 40.",
         ),
     ] = 1000,
     seed: Seed = 0,
 ) -> None:
-    """Draw jobs from a workload model: their sizes, run times and arrivals. Same seed, same file.
+    """Draw jobs from a workload model: their sizes, run times and arrivals. The same seed gives the same file.
 
-    Estimates are the run times, of asax 1.25 times as long; its executables are numbered 1 to 4.
+    Estimates equal the run times; those of asax are 1.25 times as long, and its executables are numbered 1 to 4.
     """
     from dataclasses import replace
 
@@ -298,7 +299,7 @@ def _workload(
     from allocopt.traces.generators import lublin_workload, uniform_workload
     from allocopt.traces.reading import format_of
 
-    # Report a wrong ending before drawing many jobs.
+    # Report a wrong suffix before drawing many jobs.
     trace_format, rng = format_of(out), np.random.default_rng(seed)
     least, why = {"nsa": (_NODES[1], "up to as many"), "asax": (CLUSTER_SIZES[0], "as many")}.get(model, (0, ""))
     if processors < least:
@@ -318,7 +319,9 @@ def _file_name(name: str) -> str:
     from allocopt.errors import UsageError
 
     if not name or "/" in name or "\\" in name or name.startswith(".") or not name.isprintable():
-        raise UsageError(f"{name!r} cannot name instances and their files: give another name without slashes")
+        raise UsageError(
+            f"{name!r} cannot name instances and their files: give a printable name without slashes or a leading dot"
+        )
     return name
 
 
@@ -329,7 +332,7 @@ def _write_instances(
     from allocopt.problems.instances import write_problems
 
     if not problems:
-        raise UsageError("the workload gives no such window: allow other numbers of jobs, or skip fewer windows")
+        raise UsageError("the workload has no such window: change --min-jobs or --max-jobs, or reduce --skip")
     if out.name.removesuffix(".gz").endswith((".json", ".jsonl")):
         check_files_differ(out, read=inputs)
         write_problems(out, problems)

@@ -1,4 +1,4 @@
-"""Running the grids of ``bench``, ``what-if``, ``reproduce`` and ``sweep``: store, executor, progress, failures."""
+"""Run the grids of ``bench``, ``what-if``, ``reproduce`` and ``sweep``: store, executor, progress, failures."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from allocopt.experiments.store import Store
 
 Workers = Annotated[
-    int | None, typer.Option(min=1, max=4096, metavar="N", help="Processes of one thread each; if not given, this one.")
+    int | None, typer.Option(min=1, max=4096, metavar="N", help="Use N processes of one thread; default: this one.")
 ]
 
 
@@ -28,10 +28,10 @@ def finished_rows(
     *,
     fresh: bool = False,
 ) -> Iterator[None]:
-    """Run a grid whose rows depend on a setting, and on this version and machine, until all is finished.
+    """Run all cells of a grid; the rows depend on a setting, this version and this machine.
 
-    A run that was cut off goes on where it was. Within the context a table is written from the rows; then the store
-    goes: a crash between the two loses nothing. Raises `AllocoptError` where cells have failed.
+    An interrupted run continues from its store. The caller writes the table of rows within the context; the store is
+    removed afterwards, so that a crash in between loses nothing. Raises `AllocoptError` if cells have failed.
     """
     from allocopt.cli.terminal import prints_on_stderr
     from allocopt.experiments.cells import digest
@@ -40,7 +40,7 @@ def finished_rows(
     from allocopt.experiments.workers import LocalWorkers
     from allocopt.report.provenance import provenance
 
-    # Where any of this differs, rows of an earlier run answer another question, and the store refuses.
+    # If any of this differs, the rows of an earlier run do not apply, and the store refuses to continue.
     facts = provenance()
     cells = {"inputs": sorted(grid.inputs), "cells": digest([cell.label for cell in grid.cells])}
     with closing(Store(output, facts, {**setting, **cells, **facts})) as store:
@@ -59,19 +59,19 @@ def finished_rows(
 
 
 def check_none_failed(grid: "Grid", store: "Store", noun: str = "cells") -> None:
-    """Raise `AllocoptError` where cells have failed."""
+    """Raise `AllocoptError` if cells have failed."""
     from allocopt.errors import AllocoptError
 
     faults = store.faults()
     failed = [(cell.label, faults[cell.key]) for cell in grid.cells if cell.key in faults]
     if failed:
         label, reason = failed[0]
-        count = f"{len(failed)} of {len(grid.cells)} {noun} failed, such as {label}: {reason}"
-        raise AllocoptError(f"{count}; the same command tries them again")
+        count = f"{len(failed)} of {len(grid.cells)} {noun} failed; the first is {label}: {reason}"
+        raise AllocoptError(f"{count}; run the same command again to repeat only these")
 
 
 def whole_numbers(text: str) -> tuple[int, ...]:
-    """Return comma-separated seeds, each once."""
+    """Return comma-separated seeds without duplicates."""
     from allocopt.errors import UsageError
 
     try:

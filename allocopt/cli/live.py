@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from allocopt.live.service import Mode, OptIn
     from allocopt.live.slurm import Slurm
 
-_LEAVING_S = 120.0  # for which jobs that were queued again are waited for, until they have left their nodes
-_ANSWER_S = 10.0  # for which Slurm's answers are waited while guests run
+_LEAVING_S = 120.0  # longest wait for requeued jobs to leave their nodes
+_ANSWER_S = 10.0  # longest wait for an answer of Slurm while guests run
 
 app = typer.Typer(no_args_is_help=True, help="Choose nodes of jobs on a cluster that runs; run guests on idle cores.")
 
@@ -31,72 +31,72 @@ app = typer.Typer(no_args_is_help=True, help="Choose nodes of jobs on a cluster 
 class _ServiceOptions:
     """How the service acts, and on which jobs."""
 
-    observe: Annotated[bool, typer.Option("--observe", help="Only judge what Slurm chooses.")] = False
-    advise: Annotated[bool, typer.Option("--advise", help="Also write what would be chosen.")] = False
-    pin: Annotated[bool, typer.Option("--pin", help="Also choose, for jobs that opted in.")] = False
+    observe: Annotated[bool, typer.Option("--observe", help="Only compare starts with the optimum.")] = False
+    advise: Annotated[bool, typer.Option("--advise", help="Also write what it would start, and where.")] = False
+    pin: Annotated[bool, typer.Option("--pin", help="Also pin opted-in jobs to these nodes.")] = False
     order: Annotated[
         str | None,
-        typer.Option(metavar="POLICY", help="Order of jobs that opted in: evolved-priority or evolved-formula."),
+        typer.Option(metavar="POLICY", help="Reorder jobs that opted in: evolved-priority or evolved-formula."),
     ] = None
     weights: Annotated[
-        str | None, typer.Option(metavar="W", help="Its weights: balanced, slowdown, fair or a file.")
+        str | None, typer.Option(metavar="W", help="Use these weights for it: balanced, slowdown, fair or a file.")
     ] = None
-    partition: Annotated[str | None, typer.Option(metavar="P,...", help="Jobs of these partitions opt in.")] = None
-    qos: Annotated[str | None, typer.Option(metavar="Q,...", help="Jobs of these qualities of service.")] = None
-    comment: Annotated[str | None, typer.Option(metavar="WORD", help="Jobs with the word in their comment.")] = None
+    partition: Annotated[str | None, typer.Option(metavar="P,...", help="Opt in jobs of these partitions.")] = None
+    qos: Annotated[str | None, typer.Option(metavar="Q,...", help="Opt in jobs of these QOS.")] = None
+    comment: Annotated[str | None, typer.Option(metavar="WORD", help="Opt in jobs with WORD in the comment.")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class _RelocateOptions:
-    """Whether running jobs make room for gangs that wait."""
+    """Whether and how running jobs make room for waiting gangs."""
 
     relocate: Annotated[
         str | None,
         typer.Option(
-            metavar="HOW", help="Make room for gangs that wait: advise (write plans) or requeue (also carry them out)."
+            metavar="HOW", help="Make room for waiting gangs: advise (write plans) or requeue (also carry them out)."
         ),
     ] = None
-    within: Annotated[
-        str | None, typer.Option(metavar="LEVEL", help="Gangs get room within one leaf, pod or group of a level.")
-    ] = None
-    may_stop: Annotated[bool, typer.Option("--may-stop", help="Jobs may also stop, and wait, not only move.")] = False
-    relocate_after: Annotated[float, typer.Option(min=0, help="Seconds that a gang waits first.")] = 600.0
-    relocate_limit: Annotated[float, typer.Option(help="Seconds to solve each relocation.")] = 2.0
-    step_limit: Annotated[float, typer.Option(help="Seconds after which a step that is not done ends a plan.")] = 120.0
+    within: Annotated[str | None, typer.Option(metavar="LEVEL", help="Use one leaf, pod or other group of LEVEL.")] = (
+        None
+    )
+    may_stop: Annotated[bool, typer.Option("--may-stop", help="Let jobs also stop and wait, not only move.")] = False
+    relocate_after: Annotated[float, typer.Option(min=0, help="Let a gang wait for this many seconds first.")] = 600.0
+    relocate_limit: Annotated[float, typer.Option(help="Limit each relocation's solve to this many seconds.")] = 2.0
+    step_limit: Annotated[float, typer.Option(help="Limit steps of a plan, s.")] = 120.0
     requeues_per_job: Annotated[
-        int, typer.Option(min=1, max=1000, help="Never queue a job again that has restarted so often.")
+        int, typer.Option(min=1, max=1000, help="Never requeue a job that has restarted this often.")
     ] = 1
-    requeues_per_hour: Annotated[int, typer.Option(min=1, max=100_000, help="Queue at most so many jobs again.")] = 20
+    requeues_per_hour: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Requeue at most this many jobs per hour.")
+    ] = 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Times:
     """Times of the service in seconds."""
 
-    period: Annotated[float, typer.Option(help="Seconds between two looks.")] = 2.0
-    time_limit: Annotated[float, typer.Option(help="Seconds for each window.")] = 0.2
-    hold: Annotated[float, typer.Option(help="Seconds after which a held job is free by itself.")] = 30.0
-    pin_for: Annotated[float, typer.Option(help="Seconds after which a pin ends.")] = 10.0
+    period: Annotated[float, typer.Option(help="Query Slurm at this interval in seconds.")] = 2.0
+    time_limit: Annotated[float, typer.Option(help="Limit each window's solve to this many seconds.")] = 0.2
+    hold: Annotated[float, typer.Option(help="Release a held job after this many seconds.")] = 30.0
+    pin_for: Annotated[float, typer.Option(help="Remove a pin after this many seconds.")] = 10.0
     seconds: Annotated[
         float | None,
-        typer.Option("--for", min=0, max=LARGEST, help="Serve for so many seconds; if not given, until Ctrl-C."),
+        typer.Option("--for", min=0, max=LARGEST, help="Run for this many seconds; if not given, until Ctrl-C."),
     ] = None
 
 
 def _slurm(
-    journal: Annotated[Path, file_option("Where every decision is written, with its certificate.", metavar="FILE")],
+    journal: Annotated[Path, file_option("Write every decision to FILE.", metavar="FILE")],
     asked: _ServiceOptions,
     relocating: _RelocateOptions,
     times: _Times,
-    solver: Annotated[
-        str, typer.Option(autocompletion=names_of("solvers"), help="Name of a solver of windows.")
-    ] = "auto",
-    seed: Annotated[int, typer.Option(min=0, help="Fixes every random choice.")] = 0,
-    wake: Annotated[Path | None, typer.Option(metavar="FILE", help="Look at once when this file changes.")] = None,
+    solver: Annotated[str, typer.Option(autocompletion=names_of("solvers"), help="Solve windows with this.")] = "auto",
+    seed: Annotated[int, typer.Option(min=0, help="Set the random seed.")] = 0,
+    wake: Annotated[Path | None, typer.Option(metavar="FILE", help="Query Slurm at once if this file changes.")] = None,
 ) -> None:
-    """Watch a Slurm, place its waiting jobs, or make room for them.
+    """Watch a running Slurm, place its waiting jobs, or make room for them.
 
-    It needs Slurm's commands in PATH; to pin, order or requeue, the rights of an operator.
+    It needs Slurm's commands in PATH. To pin, order or requeue jobs it needs the rights of a Slurm operator.
     """
     from allocopt.errors import UsageError
     from allocopt.live import service
@@ -111,11 +111,11 @@ def _slurm(
     if not chosen and relocating.relocate is not None:
         chosen = [service.Mode.OBSERVE]
     if len(chosen) != 1:
-        raise UsageError("one of --observe, --advise and --pin must be given, or --order, or --relocate")
+        raise UsageError("give exactly one of --observe, --advise and --pin; or give --order or --relocate")
     if asked.weights is not None and asked.order is None:
-        raise UsageError("weights are those of an order: give --order")
+        raise UsageError("--weights needs --order")
     if asked.order is not None and chosen[0] is service.Mode.OBSERVE:
-        raise UsageError("--order does not go with --observe: give --advise")
+        raise UsageError("--order cannot be combined with --observe; use --advise")
     options = {} if asked.weights is None else {"weights": asked.weights}
     order = None if asked.order is None else LiveOrder(network_named(asked.order, options))
     opted_in = service.OptIn(listed_words(asked.partition), listed_words(asked.qos), asked.comment)
@@ -131,7 +131,7 @@ def _slurm(
 
 
 def _relocator(asked: _RelocateOptions, mode: "Mode") -> "Callable[[Slurm, Journal, OptIn], Relocator] | None":
-    """Return what makes the relocator that is asked for; None if none is."""
+    """Return a function that makes the relocator of these options; None if there is no --relocate."""
     from allocopt.errors import UsageError
     from allocopt.live.relocation.plan import RelocationLimits
     from allocopt.live.relocation.relocator import Advise, Relocator
@@ -140,7 +140,7 @@ def _relocator(asked: _RelocateOptions, mode: "Mode") -> "Callable[[Slurm, Journ
     if asked.relocate is None:
         given = [name for name, is_given in (("--within", asked.within), ("--may-stop", asked.may_stop)) if is_given]
         if given:
-            raise UsageError(f"{given[0]} is for relocations: give --relocate")
+            raise UsageError(f"{given[0]} needs --relocate")
         return None
     limits = RelocationLimits(
         wait=asked.relocate_after, solve=asked.relocate_limit, step=asked.step_limit, per_job=asked.requeues_per_job,
@@ -150,7 +150,10 @@ def _relocator(asked: _RelocateOptions, mode: "Mode") -> "Callable[[Slurm, Journ
         case "advise":
             return lambda slurm, journal, opted_in: Relocator(journal, opted_in, limits, Advise())
         case "requeue" if mode.acts:
-            raise UsageError(f"--relocate requeue does not go with --{mode}: both tell jobs when and where to start")
+            raise UsageError(
+                f"--relocate requeue cannot be combined with --{mode}: both decide when and where jobs start; "
+                "use --relocate advise"
+            )
         case "requeue":
             return lambda slurm, journal, opted_in: Relocator(
                 journal, opted_in, limits, Requeue(slurm, journal, limits)
@@ -164,20 +167,20 @@ app.command("slurm")(command_of(_slurm))
 
 @dataclass(frozen=True, slots=True)
 class _HostOptions:
-    """Which running jobs are hosts; one of the two."""
+    """Which running jobs are hosts: those of Slurm, or processes."""
 
     slurm: Annotated[
         str | None,
-        typer.Option(metavar="NODES", help="Jobs that Slurm runs on these nodes, which are this machine."),
+        typer.Option(metavar="NODES", help="Use Slurm's jobs on NODES as hosts; NODES are this machine."),
     ] = None
     process: Annotated[
-        str | None, typer.Option(metavar="PID,...", help="These processes and what they start; each is a host.")
+        str | None, typer.Option(metavar="PID,...", help="Use each of these processes, with its children, as a host.")
     ] = None
     comment: Annotated[
-        str | None, typer.Option(metavar="WORD", help="Only jobs of Slurm with the word in their comment.")
+        str | None, typer.Option(metavar="WORD", help="Use only jobs of Slurm with WORD in the comment.")
     ] = None
     limit: Annotated[
-        float | None, typer.Option(min=0, help="Longest run time that is expected of the processes, in seconds.")
+        float | None, typer.Option(min=0, help="Expect the processes to end within this many seconds.")
     ] = None
 
 
@@ -186,33 +189,33 @@ class _HostLimits:
     """How much hosts may be slowed down, and times in seconds."""
 
     most_slowdown: Annotated[
-        float, typer.Option(min=1, help="Pause a guest when its host takes so many times as long as alone.")
+        float, typer.Option(min=1, help="Pause a guest if the slowdown of its host is above this.")
     ] = 1.5
-    rest: Annotated[float, typer.Option(min=0, help="Seconds before that host gets a guest again.")] = 30.0
-    period: Annotated[float, typer.Option(min=0.05, help="Seconds between two looks.")] = 0.5
+    rest: Annotated[float, typer.Option(min=0, help="Give that host no guest for this many seconds.")] = 30.0
+    period: Annotated[float, typer.Option(min=0.05, help="Check hosts at this interval in seconds.")] = 0.5
     seconds: Annotated[
         float | None,
         typer.Option(
-            "--for", min=0, max=LARGEST, help="Serve for so many seconds; if not given, until all guests have ended."
+            "--for", min=0, max=LARGEST, help="Run for this many seconds; if not given, until all guests have ended."
         ),
     ] = None
 
 
 def _guests(
     guests: Annotated[Path, file_argument("TOML file of programs (docs/hosting.md).", metavar="GUESTS")],
-    journal: Annotated[Path, file_option("Where everything that happens is written.", metavar="FILE")],
+    journal: Annotated[Path, file_option("Write every event to FILE.", metavar="FILE")],
     hosts: _HostOptions,
     limits: _HostLimits,
     policy: Annotated[
-        str, typer.Option(autocompletion=names_of("policies"), help="A policy that divides cores, such as asax.")
+        str, typer.Option(autocompletion=names_of("policies"), help="Divide cores by this policy: asax or static-50.")
     ] = "asax",
-    option: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the policy.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the policy.")] = 0,
+    option: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set an option of the policy.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Set the random seed of the policy.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Run programs as guests on the cores of running jobs, by control groups.
 
-    A guest is paused when its host suffers or ends, and goes on beside another one. When the service ends or is
+    A guest is paused when its host slows down or ends, and continues beside another host. When the service ends or is
     killed, its guests are killed. It needs write access to the control groups of the hosts, which root has.
     """
     from allocopt.cli.spec_options import parse_options
@@ -246,17 +249,17 @@ def _hosts_of(asked: _HostOptions) -> "Hosts":
     from allocopt.live.slurm import Slurm
 
     if (asked.slurm is None) == (asked.process is None):
-        raise UsageError("give either --slurm or --process")
+        raise UsageError("give exactly one of --slurm and --process")
     if asked.process is not None:
         if asked.comment is not None:
-            raise UsageError("--comment works only with --slurm")
+            raise UsageError("--comment needs --slurm")
         words = listed_words(asked.process)
         for word in words:
             if not word.isdecimal():
                 raise UsageError(f"--process: {word!r} is not a process id")
         return ProcessHosts(tuple(map(int, words)), asked.limit or float("inf"))
     if asked.limit is not None:
-        raise UsageError("--limit works only with --process; jobs of Slurm have their own limits")
+        raise UsageError("--limit needs --process; jobs of Slurm have their own limits")
     slurm, nodes = Slurm(answer_s=_ANSWER_S), expand_hostlist(asked.slurm or "")
     unknown = sorted(set(nodes) - set(slurm.cluster().topology.nodes))
     if unknown or not nodes:
@@ -278,7 +281,7 @@ def _print_outcomes(service: "HostingService", as_json: bool) -> None:
     header = ("guest", "state", "exit code", "s", "processor s", "pauses")
     print(aligned_table(header, rows, (None, None, None, 1, 1, None)))
     for name, slowdown in slowdowns.items():
-        print(f"host {name}: {slowdown:.2f} times as long as alone")
+        print(f"host {name}: slowdown {slowdown:.2f}")
 
 
 app.command("guests")(command_of(_guests))
@@ -287,10 +290,10 @@ app.command("guests")(command_of(_guests))
 @app.command("release")
 def _release(
     wait: Annotated[
-        bool, typer.Option("--wait", help="First wait for the end of standard input, as a watchdog does.")
+        bool, typer.Option("--wait", help="Wait for the end of standard input first, as the watchdog does.")
     ] = False,
 ) -> None:
-    """End everything that is held and pinned here; what a service does at its end."""
+    """Release all jobs that a service has held, pinned or reordered, and end its reservations."""
     import signal
 
     from allocopt.live.service import leaving, release
@@ -298,11 +301,11 @@ def _release(
 
     slurm = Slurm()
     if wait:
-        # Ctrl-C ends the service, and that its watchdog.
+        # Ctrl-C ends the service. Then standard input ends, and this watchdog goes on to release jobs.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.stdin.buffer.read()
     released: list[str] = []
-    # What a service was telling Slurm when it was killed comes a moment later; jobs that it queued again leave first.
+    # Requests that the killed service had sent may still take effect, and jobs that it requeued may still be leaving.
     end, is_last = time.monotonic() + _LEAVING_S, not wait
     while True:
         released += _when_it_answers(lambda: release(slurm), wait)
@@ -314,7 +317,7 @@ def _release(
 
 
 def _when_it_answers(asked: "Callable[[], list[str]]", wait: bool) -> list[str]:
-    """Return what Slurm answers; one that restarts is waited for."""
+    """Return Slurm's answer; with ``wait``, try for a minute while Slurm does not answer."""
     from allocopt.live.slurm import SlurmError
 
     for left in reversed(range(30)):
@@ -331,9 +334,9 @@ def _when_it_answers(asked: "Callable[[], list[str]]", wait: bool) -> list[str]:
 def _replay(
     journal: Annotated[Path, file_argument("Journal of a service.", metavar="JOURNAL")], as_json: Json = False
 ) -> None:
-    """Verify every answer of a journal again, and add up what was won.
+    """Verify every answer of a journal again, and add up what the service saved.
 
-    Ends with 3 if an answer does not hold.
+    The exit code is 3 if an answer is wrong.
     """
     from allocopt.errors import BadFileError
     from allocopt.live.journal import Replay
@@ -347,20 +350,20 @@ def _replay(
         print(f"windows {found.windows}, proved {found.proved}, hop cost {gain:.1f} % below the greedy rule's")
         print(f"pinned {found.pinned}, started as pinned {found.as_pinned}, unpinned {found.unpinned}")
         if found.relocations:
-            made = f"done {found.relocated}, dropped {found.relocations_dropped}, jobs queued again {found.requeued}"
+            made = f"done {found.relocated}, dropped {found.relocations_dropped}, jobs requeued {found.requeued}"
             print(f"relocations planned {found.relocations}, proved {found.relocations_proved}, {made}")
         print(f"starts judged {found.starts}, proved {found.starts_proved}, regret {100 * found.regret:.1f} %")
     for one in found.wrong:
         print(f"allocopt: {journal}: line {one.line}: {one.fault}", file=sys.stderr)
     if found.wrong:
-        raise BadFileError(f"{journal}: {len(found.wrong)} answers do not hold")
+        raise BadFileError(f"{journal}: {len(found.wrong)} answers are wrong")
 
 
 @app.command("status")
 def _status(
     journal: Annotated[Path, file_argument("Journal of a service.", metavar="JOURNAL")], as_json: Json = False
 ) -> None:
-    """Show how a service does, from its journal alone, on a screen of 80 x 24."""
+    """Show the state of a service on a screen of 80 x 24, read only from its journal."""
     from allocopt.live.view import Follower, status_lines
 
     view = Follower(journal).view
@@ -373,11 +376,11 @@ def _status(
 @app.command("page")
 def _page(
     journal: Annotated[Path, file_argument("Journal of a service.", metavar="JOURNAL")],
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of this machine; 0 takes a free one.")] = 8642,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Listen on this port; 0 takes a free one.")] = 8642,
 ) -> None:
-    """Serve a local page of a service, from its journal alone, and metrics for Prometheus at /metrics.
+    """Serve a page about a service, read only from its journal, and metrics for Prometheus at /metrics.
 
-    On 127.0.0.1 alone, read only, until Ctrl-C.
+    It listens only on 127.0.0.1, accepts no changes, and runs until Ctrl-C.
     """
     from allocopt.live.page import LivePage, PageServer
     from allocopt.live.view import Follower

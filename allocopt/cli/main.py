@@ -1,4 +1,4 @@
-"""The program ``allocopt``: its commands, and what it answers to an error."""
+"""The program ``allocopt``: its commands, and how it reports errors."""
 
 import io
 import os
@@ -17,7 +17,7 @@ from allocopt.interruption import termination_interrupts
 from allocopt.version import __version__
 
 _LEAST_MEMORY = 2**29
-"""Bytes of address space below which no command is tried."""
+"""Smallest address space, in bytes, with which a command is run."""
 
 COMMANDS = {
     "solve": "Solve instances and verify every answer.",
@@ -26,30 +26,30 @@ COMMANDS = {
     "generate": "Generate instances and workloads.",
     "simulate": "Simulate a trace under a scheduling policy.",
     "train": "Train a network.",
-    "reproduce": "Do a table or figure of a paper again.",
+    "reproduce": "Reproduce a table or figure of a paper.",
     "calibrate": "Fit an execution model to measurements.",
     "what-if": "Compare allocators and schedulers on a site's own files.",
     "place-pods": "Place pods that ask for fractions of GPUs.",
-    "relocate": "Say who stops or moves, so that a gang starts or nodes are emptied.",
-    "live": "Choose nodes of jobs on a cluster that runs.",
+    "relocate": "Plan which jobs stop or move so that a gang starts or nodes are drained.",
+    "live": "Choose the nodes of jobs on a running cluster.",
     "serve": "Answer instances over HTTP on this machine.",
     "report": "Make one page of results.",
     "sweep": "Run a grid of solves or simulations.",
-    "rerun": "Run again what a result file holds, and compare.",
+    "rerun": "Repeat the run of a result file, and compare the rows.",
     "fetch-trace": "Fetch a trace by name.",
     "convert": "Convert a workload or a topology.",
     "schema": "Print the JSON Schema of a file format.",
     "solvers": "List the installed solvers.",
-    "doctor": "Print versions, and let every solver solve.",
+    "doctor": "Print versions, and test every solver.",
     "warmup": "Compile all kernels now.",
 }
-"""The commands by the names of their modules."""
+"""Commands with their help; ``-`` in a name is ``_`` in the name of its module."""
 
 
 def program(words: Sequence[str] | None = None) -> typer.Typer:
-    """Return the program with the command that these words ask for, the others by name only; with all for None.
+    """Return the program with the command named first in ``words`` loaded, all others only by name; None loads all.
 
-    Loading and describing all of them takes longer than most of them run.
+    Loading all commands takes longer than most of them run.
     """
     app = typer.Typer(
         name="allocopt",
@@ -58,7 +58,7 @@ def program(words: Sequence[str] | None = None) -> typer.Typer:
         rich_markup_mode=None,
         help="Decide which nodes of a cluster each waiting job gets.",
         epilog="Exit codes: 0 an answer, 1 internal error, 2 usage, 3 bad input file, 4 no solution within the limit, "
-        "5 a missing optional package, 130 interrupted. All times are in seconds.",
+        "5 missing optional package, 130 interrupted. All times are in seconds.",
     )
 
     def print_version(asked: bool) -> None:
@@ -72,7 +72,7 @@ def program(words: Sequence[str] | None = None) -> typer.Typer:
             False, "--version", callback=print_version, is_eager=True, help="Print the version."
         ),
     ) -> None:
-        """Take the options that stand before a command."""
+        """Take the options before the command."""
 
     for name, about in COMMANDS.items():
         if words is not None and name not in words[:1]:
@@ -90,7 +90,7 @@ def program(words: Sequence[str] | None = None) -> typer.Typer:
 
 
 def main() -> None:
-    """Run the program; an expected error is one line on stderr and an exit code."""
+    """Run the program; report an expected error as one line on stderr and an exit code."""
     _prepare_streams()
     try:
         _run()
@@ -98,20 +98,20 @@ def main() -> None:
         print(f"allocopt: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt as interruption:
-        # What a command has to say of what is kept comes with it.
+        # The arguments state which results are kept, if the command reported that.
         print("; ".join(["allocopt: interrupted", *map(str, interruption.args)]), file=sys.stderr)
         sys.exit(130)
     except MemoryError as error:
-        # What the functions that it came through hold is given back before anything is printed.
+        # Drop the frames of the traceback, to free their memory before printing.
         error.__traceback__ = error.__context__ = None
         print("; ".join(["allocopt: out of memory", *getattr(error, "__notes__", ())[:1]]), file=sys.stderr)
         sys.exit(1)
     except OSError as error:
         if error.filename is not None:
-            # A file that nobody expected to be refused, such as one whose name is too long.
+            # An error that no reader of files handled, such as a name that is too long.
             print(f"allocopt: {bad_file(str(error.filename), os_fault(error))}", file=sys.stderr)
             sys.exit(BadFileError.exit_code)
-        # Whoever reads the output has seen enough, or there is no room for it; typer ends with 1 in the first case too.
+        # The reader of the output has closed it (typer, too, ends with 1), or the system refused something else.
         if not isinstance(error, BrokenPipeError):
             print(f"allocopt: the system refused: {os_fault(error)}", file=sys.stderr)
         # Keep the interpreter from complaining when it closes standard output.
@@ -124,16 +124,16 @@ def _prepare_streams() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            # It takes the lowest free number, which is this one, so that no other file gets it.
+            # `open` takes the lowest free descriptor, which is this one. Otherwise a later file would get it.
             os.open(os.devnull, os.O_RDWR)
     if sys.stdout is None:
-        # It was closed (`>&-`): what is printed goes nowhere.
+        # Standard output was closed (`>&-`): discard what is printed.
         sys.stdout = open(os.devnull, "w", encoding="utf-8")
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A name that the terminal's encoding does not have is escaped.
+        # Escape characters that the terminal's encoding does not have.
         sys.stdout.reconfigure(errors="backslashreplace")
     if sys.stderr is None:
-        # `print` would turn to standard output.
+        # Otherwise `print(file=sys.stderr)` would write to standard output.
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)
 
 
@@ -142,7 +142,7 @@ def _run() -> None:
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> None:
         if category is PluginWarning:
-            # In a line, as our errors are, without the place in the source.
+            # One line, as for errors, without the place in the source.
             print(f"allocopt: {message}", file=sys.stderr)
         else:
             others(message, category, *place, **line)
@@ -152,21 +152,21 @@ def _run() -> None:
         import resource
 
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        # The interpreter itself may hang when memory ends while it loads a module.
+        # The interpreter may hang if it runs out of memory while it loads a module.
         if limit not in (resource.RLIM_INFINITY, -1) and limit < _LEAST_MEMORY:
             error = MemoryError()
-            needed = f"at least {_LEAST_MEMORY >> 20} are needed"
-            error.add_note(f"a process may have {limit >> 20} MiB (ulimit -v), {needed}")
+            needed = f"at least {_LEAST_MEMORY >> 20} MiB are needed"
+            error.add_note(f"the limit of a process is {limit >> 20} MiB (ulimit -v), {needed}")
             raise error
-    # A shell that completes a line tells it in the environment, each in a way of its own.
+    # For a completion the shell passes the command line in the environment; which variable depends on the shell.
     line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS")
     with termination_interrupts(), warnings.catch_warnings():
         warnings.showwarning = show
         try:
-            # Else the name, by which a shell asks for completions, is that of whatever began the interpreter.
+            # A fixed name, because shells ask for completions by it; the default depends on how Python was started.
             program(sys.argv[1:] if line is None else line.split()[1:])(prog_name="allocopt")
         except SystemExit as ended:
-            # typer makes a silent exit of Ctrl-C.
+            # typer turns Ctrl-C into a silent exit.
             cause = ended.__context__ and ended.__context__.__cause__
             if isinstance(cause, KeyboardInterrupt):
                 raise cause from None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def file_option(help: str, *names: str, metavar: str | None = None) -> Any:
-    """Return an option that takes a path; reading it says what is wrong, in one line and with the right exit code."""
+    """Return an option that takes a path; the reader of the file reports errors, with the right exit code."""
     return typer.Option(*names, readable=False, metavar=metavar, help=help)
 
 
@@ -28,23 +28,23 @@ def file_argument(help: str, metavar: str | None = None) -> Any:
 
 
 LARGEST = 1_000_000_000
-"""Largest number, size or time that an option takes: beyond any that makes sense, and safe from overflow."""
+"""Largest number, size or time that an option takes: larger than any sensible value, and safe from overflow."""
 
 Instances = Annotated[
     list[Path],
     file_argument(
-        "Instance files (.json, .json.gz, .jsonl, .jsonl.gz), or included instances: @tiny are windows, "
-        "@knapsacks knapsacks, @coallocations co-allocations, @placements placements, @relocations relocations.",
+        "Instance files (.json, .json.gz, .jsonl, .jsonl.gz), or included instances: @tiny (windows), @knapsacks, "
+        "@coallocations, @placements, @relocations.",
         metavar="INSTANCE",
     ),
 ]
-TimeLimit = Annotated[float | None, typer.Option(help="Limit on each solve, in seconds of wall clock.")]
+TimeLimit = Annotated[float | None, typer.Option(help="Limit each solve to this many seconds of wall clock.")]
 Iterations = Annotated[
-    int | None, typer.Option(max=2**63 - 1, help="Limit on the solver's own steps; if not given, its default.")
+    int | None, typer.Option(max=2**63 - 1, help="Limit the solver's own steps; if not given, its default.")
 ]
 Gap = Annotated[
     float,
-    typer.Option(min=0.0, help="Stop once solution and proven bound are this close, as a fraction (0.01 is 1 %)."),
+    typer.Option(min=0.0, help="Stop at this relative gap between solution and proven bound (0.01 is 1 %)."),
 ]
 Trajectory = Annotated[
     Path | None, file_option("Write every incumbent and bound over time to this .csv file, which `report` draws.")
@@ -67,13 +67,13 @@ TableColumns = Annotated[
     str | None,
     typer.Option(
         metavar="ROLE=NAME,...",
-        help="Columns by role, as job=id,run=took:min; or a .toml file.",
+        help="Name columns by role, as job=id,run=took:min; or a .toml file.",
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse a trace with a damaged row.")]
 Labels = Annotated[
     str | None,
-    typer.Option(metavar="KEY,...", help="Kubernetes labels of the levels, top down."),
+    typer.Option(metavar="KEY,...", help="Use Kubernetes labels as levels, top down."),
 ]
 
 
@@ -81,13 +81,13 @@ IncludeUnavailable = Annotated[
     str | None,
     typer.Option(
         metavar="REASON,...",
-        help="Offer nodes left out for REASON, or for all.",
+        help="Also use nodes left out for REASON; or all.",
     ),
 ]
 
 
 def read_topology(path: Path, labels: str | None = None, include_unavailable: str | None = None) -> "NamedTree":
-    """Read a topology; report on standard error what was counted and what is odd about it."""
+    """Read a topology; print its summary and remarks on standard error."""
     from allocopt.cluster import reading
 
     include = listed_words(include_unavailable)
@@ -95,7 +95,7 @@ def read_topology(path: Path, labels: str | None = None, include_unavailable: st
 
 
 def read_whole_nodes(path: Path, labels: str | None = None, include_unavailable: str | None = None) -> "Cluster":
-    """Read a topology as a cluster of whole nodes, and report as `read_topology` does."""
+    """Read a topology as a cluster of whole nodes; print summary and remarks as `read_topology` does."""
     from allocopt.cluster import reading
 
     include = listed_words(include_unavailable)
@@ -103,7 +103,7 @@ def read_whole_nodes(path: Path, labels: str | None = None, include_unavailable:
 
 
 def read_cluster(files: Path, labels: str | None = None, include_unavailable: str | None = None) -> "Cluster":
-    """Read a cluster of the files of an option, and report as `read_topology` does."""
+    """Read a cluster from the files of an option; print summary and remarks as `read_topology` does."""
     from allocopt.cluster import reading
 
     include = listed_words(include_unavailable)
@@ -111,14 +111,14 @@ def read_cluster(files: Path, labels: str | None = None, include_unavailable: st
 
 
 def _reported(path: Path, found: "Found") -> "Found":
-    # To standard error, because standard output has the answers of the command.
+    # Standard output is for the answers of the command.
     for remark in (found.summary(), *found.remarks):
         print(f"allocopt: {path}: {remark}", file=sys.stderr)
     return found
 
 
 def listed(files: Path | None) -> list[Path]:
-    """Return the files of ``FILE[,FILE...]``; a file that is there may have a comma in its name."""
+    """Return the files of ``FILE[,FILE...]``; if a file of the whole name exists, return that one."""
     if files is None:
         return []
     return [files] if os.path.exists(files) else [Path(name) for name in str(files).split(",")]
@@ -130,20 +130,20 @@ def listed_words(text: str | None) -> tuple[str, ...]:
 
 
 def check_files_differ(*paths: Path | None, read: Iterable[Path | None] = ()) -> None:
-    """Raise `UsageError` where two of the files that a command reads and writes are the same."""
+    """Raise `UsageError` if a file that a command writes is given twice, or is also read."""
     from allocopt.errors import UsageError
 
     def places(paths: Iterable[Path | None]) -> list[str]:
         named = [path for path in paths if path is not None]
         if any("#" in path.name for path in named):
-            # FILE#NAME chooses one of several topologies. What reads them takes 40 ms to load.
+            # FILE#NAME chooses one of several topologies. Import their reader only here: that takes 40 ms.
             from allocopt.cluster.reading import topology_file
 
             named = [topology_file(path)[0] if "#" in path.name else path for path in named]
-        # A path that does not exist yet may still be named twice; links are followed, for they hide that.
+        # Paths that do not exist yet count, too. Links are resolved, since two names may be the same file.
         return [os.path.realpath(path) for path in named if os.path.isfile(path) or not os.path.exists(path)]
 
     files = [*places(paths), *set(places(read))]
     for path in files:
         if files.count(path) > 1:
-            raise UsageError(f"{path} is named twice: what is read and what is written must be different files")
+            raise UsageError(f"{path} is given twice: files that are read and written must differ")

@@ -1,4 +1,4 @@
-"""Commands of functions whose parameters may be dataclasses: each of their fields is an argument or option."""
+"""Make commands of functions whose parameters may be dataclasses; each field is an argument or option."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -8,12 +8,15 @@ from typing import Any
 
 
 def command_of(run: Callable[..., object], parameters: Sequence[Parameter] | None = None) -> Callable[..., None]:
-    """Make a command of a function; typer sees these parameters, or its own with fields in place of dataclasses."""
+    """Make a command of a function.
+
+    typer sees ``parameters``, or those of the function with the fields of dataclasses in place of the dataclasses.
+    """
 
     def command(**given: Any) -> None:
         run(**gathered(run, given))
 
-    # typer reads a signature, whatever the function itself takes.
+    # typer reads this signature instead of the one of `command`.
     shown = parameters_of(run) if parameters is None else parameters
     command.__doc__ = run.__doc__
     command.__signature__ = Signature(shown)  # type: ignore[attr-defined]
@@ -22,7 +25,7 @@ def command_of(run: Callable[..., object], parameters: Sequence[Parameter] | Non
 
 
 def gathered(run: Callable[..., object], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a function, of which dataclasses are made of their fields."""
+    """Return the arguments of a function from given values; dataclasses are made from the values of their fields."""
     left = dict(given)
     for name, part in _own(run).items():
         if is_dataclass(part.annotation) and isinstance(part.annotation, type):
@@ -31,7 +34,7 @@ def gathered(run: Callable[..., object], given: Mapping[str, Any]) -> dict[str, 
 
 
 def parameters_of(run: Callable[..., object]) -> list[Parameter]:
-    """Return the parameters of a function or dataclass for typer, with fields in the place of dataclasses."""
+    """Return the parameters of a function or dataclass for typer, with fields in place of dataclasses."""
     found = []
     for part in _own(run).values():
         if is_dataclass(part.annotation) and isinstance(part.annotation, type):
@@ -45,7 +48,7 @@ def _own(run: Callable[..., object]) -> dict[str, Parameter]:
     return dict(signature(run, eval_str=True).parameters)
 
 
-# The function of each registry, by module.
+# Module and function that return the names of each registry.
 _REGISTRIES = {
     "solvers": ("allocopt.solving.protocol", "solver_names"),
     "policies": ("allocopt.simulator.scheduler", "policy_names"),
@@ -56,10 +59,10 @@ _REGISTRIES = {
 
 
 def names_of(registry: str) -> Callable[[str], list[str]]:
-    """Complete names of a registry of `_REGISTRIES`, such as ``solvers``; after a comma the next one."""
+    """Return a function that completes names of a registry, such as ``solvers``; after a comma, the next name."""
 
     def complete(incomplete: str) -> list[str]:
-        # A shell replaces the whole word, so that the names before the comma are given back.
+        # The shell replaces the whole word, so completions repeat the names before the comma.
         before, comma, begun = incomplete.rpartition(",")
         module, names = _REGISTRIES[registry]
         known = getattr(import_module(module), names)()

@@ -1,4 +1,4 @@
-"""``allocopt place-pods``: pods that ask for fractions of GPUs on the nodes of a cluster, under several policies."""
+"""``allocopt place-pods``: place pods that ask for fractions of GPUs, under several policies."""
 
 import time
 from pathlib import Path
@@ -18,26 +18,26 @@ def command(
     pods: Annotated[Path, file_argument("Table of pods: cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec.")],
     policies: Annotated[
         str | None,
-        typer.Option(metavar="NAMES", help="Policies; the first is the baseline. Default: fgd and all others.",
+        typer.Option(metavar="NAMES", help="Compare these policies with the first; default: fgd, then all others.",
                      autocompletion=names_of("pod policies")),
     ] = None,
     asked: Annotated[
-        float, typer.Option(min=0.01, max=1000.0, metavar="X", help="GPUs asked for, as a multiple of those there.")
+        float, typer.Option(min=0.01, max=1000.0, metavar="X", help="Let pods request X times the GPUs of the nodes.")
     ] = 1.3,
-    orders: Annotated[int, typer.Option(min=1, max=LARGEST, metavar="N", help="Random orders of arrival.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the random orders.")] = 0,
+    orders: Annotated[int, typer.Option(min=1, max=LARGEST, metavar="N", help="Draw N random orders of arrival.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Set the seed of the random orders.")] = 0,
     weights: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Weights of evolved-score; if not given, the shipped ones.")
+        str | None, typer.Option(metavar="FILE", help="Use these weights for evolved-score, not the shipped ones.")
     ] = None,
     ceiling: Annotated[
-        bool, typer.Option("--ceiling", help="Also print an upper bound that no policy can exceed.")
+        bool, typer.Option("--ceiling", help="Also print an upper bound for all policies.")
     ] = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Place pods that share GPUs, one after the other, and print the share of the GPUs that each policy allocates.
+    """Place pods that share GPUs, one by one, and print the share of the GPUs that each policy allocates.
 
-    Pods arrive in random order and never leave. Arrivals stop before they ask for more than --asked times the GPUs. A
-    pod that finds no room is rejected.
+    Pods arrive in random order and never leave. Arrivals stop before they request more than --asked times the GPUs. A
+    pod that fits nowhere is rejected.
     """
     import json
 
@@ -53,7 +53,7 @@ def command(
 
     names = list(listed_words(policies)) or sorted(pod_policy_names(), key=lambda name: (name != "fgd", name))
     if weights is not None and "evolved-score" not in names:
-        raise UsageError("--weights is of evolved-score, which is not among the policies")
+        raise UsageError("--weights needs evolved-score among --policies")
     given = {} if weights is None else {"weights": weights}
     chosen = {name: pod_policy(name, given if name == "evolved-score" else None) for name in names}
     machine, usual = read_gpu_nodes(nodes), read_pods(pods)
@@ -62,7 +62,7 @@ def command(
     arrivals = [usual.arrivals(asked * WHOLE * gpus, rng) for rng in rngs]
     if not all(map(len, arrivals)):
         raise UsageError(
-            f"no pod arrives: none asks for at most {asked:g} times the {gpus} GPUs; give a larger --asked"
+            f"no pod arrives: each requests more than {asked:g} times the {gpus} GPUs; give a larger --asked"
         )
     make_ready([policy.kernel for policy in chosen.values()])
     rows: list[dict[str, object]] = []

@@ -1,4 +1,4 @@
-"""``allocopt relocate``: who stops or moves on a cluster, so that a gang starts or nodes are emptied."""
+"""``allocopt relocate``: plan which jobs stop or move on a cluster, so that a gang starts or nodes are drained."""
 
 import json
 from pathlib import Path
@@ -26,37 +26,41 @@ if TYPE_CHECKING:
 
 def command(
     cluster: Annotated[
-        Path, file_argument("slurm.conf,topology.conf; nodes and pods of kubectl; KAI's snapshot.", metavar="FILE,...")
+        Path,
+        file_argument(
+            "slurm.conf,topology.conf; nodes and pods as kubectl prints them; or a snapshot of KAI.", metavar="FILE,..."
+        ),
     ],
     queue: Annotated[
         Path | None,
-        file_option("Jobs, as `scontrol show job` prints them, also with --json; or pods in a file of their own."),
+        file_option("Read jobs, as `scontrol show job` prints them, also with --json; or pods in a separate file."),
     ] = None,
     start: Annotated[
         list[str] | None,
-        typer.Option(metavar="JOB", help="A waiting job that must start: 7, 7_3 or NAMESPACE/NAME; repeatable."),
+        typer.Option(metavar="JOB", help="Start this waiting job: 7, 7_3 or NAMESPACE/NAME; repeatable."),
     ] = None,
     within: Annotated[
-        str | None, typer.Option(metavar="LEVEL", help="Keep each of them within one leaf, pod or group of a level.")
+        str | None, typer.Option(metavar="LEVEL", help="Keep each started job in one group of LEVEL: leaf, pod, ...")
     ] = None,
-    drain: Annotated[str, typer.Option(metavar="NODES", help="Nodes that have to be emptied, as n[1-4].")] = "",
-    free_racks: Annotated[int, typer.Option(min=0, max=100_000, metavar="N", help="Free nodes in so many racks.")] = 0,
-    size: Annotated[int, typer.Option(min=0, max=100_000, metavar="N", help="Nodes to free in each rack.")] = 0,
+    drain: Annotated[str, typer.Option(metavar="NODES", help="Drain these nodes, such as n[1-4].")] = "",
+    free_racks: Annotated[int, typer.Option(min=0, max=100_000, metavar="N", help="Free nodes in N racks.")] = 0,
+    size: Annotated[int, typer.Option(min=0, max=100_000, metavar="N", help="Free N nodes in each of them.")] = 0,
     labels: Labels = None,
     include_unavailable: IncludeUnavailable = None,
-    solver: Annotated[str, typer.Option(help="Name of a solver of relocations.")] = "auto",
-    time_limit: Annotated[float, typer.Option(min=0.01, metavar="S", help="Limit on the search.")] = 30.0,
+    solver: Annotated[str, typer.Option(help="Use this solver of relocations.")] = "auto",
+    time_limit: Annotated[float, typer.Option(min=0.01, metavar="S", help="Limit the search to S seconds.")] = 30.0,
     commands: Annotated[
-        bool, typer.Option("--commands", help="Print commands of scontrol or kubectl; none is run.")
+        bool, typer.Option("--commands", help="Print the commands for scontrol or kubectl; none is run.")
     ] = False,
     instance: Annotated[Path | None, file_option("Also write the problem as an instance.", metavar="FILE")] = None,
     as_json: Json = False,
 ) -> None:
-    """Say which running jobs stop or move, and in which order, so that what is asked for gets room.
+    """Plan which running jobs stop or move, and in which order, so that gangs start or nodes become free.
 
-    On Slurm, batch jobs stop or move that may be queued again. On Kubernetes, pods and gangs do that a controller makes
-    anew and nobody protects. Stopping costs the number of nodes, on Kubernetes times the rank of the priority; moving
-    costs half. The answer is the cheapest one, with a bound, or a proof that there is none. Nothing is executed.
+    On Slurm, only batch jobs that may be requeued stop or move; on Kubernetes, only pods and gangs that a controller
+    recreates and nothing protects. Stopping a job costs its number of nodes, on Kubernetes times the rank of its
+    priority; moving it costs half. The answer is the cheapest plan found, with a lower bound, or a proof that no plan
+    exists. Nothing is executed.
     """
     from allocopt.errors import NoSolutionError
     from allocopt.problems.instances import write_problems
@@ -96,31 +100,31 @@ def command(
     elif commands:
         print("\n".join(lines))
     else:
-        told = "no other answer is cheaper"
+        told = "no plan is cheaper"
         if result.status is not Status.OPTIMAL:
-            told = f"no answer costs less than {result.bound or 0:g}"
+            told = f"no plan costs less than {result.bound or 0:g}"
         print(f"{kind_of(problem).remark(problem, solution)}; cost {result.objective:g}, {told}\n")
         print(_table(problem, solution, nodes_of))
 
 
 def _why_not(problem: "RelocationProblem", result: "Result", solver: str, time_limit: float) -> str:
-    """Return why there is no answer: the limit, the solver, or the fewest jobs that stand in the way."""
+    """Return why there is no plan: the limit, the solver, or the fewest jobs that are in the way."""
     from allocopt.problems.relocation.obstacles import all_stoppable, obstacles
     from allocopt.solving.result import Status, StopReason
     from allocopt.solving.solve import solve
 
     if result.status is not Status.INFEASIBLE:
         if result.stopped_by is StopReason.COMPLETED:
-            return f"{solver} found no answer; --solver auto searches further, or proves that there is none"
-        return "no answer was found within the limit, which does not prove that there is none"
+            return f"{solver} found no plan; --solver auto searches further, or proves that there is none"
+        return "no plan was found within the limit, but one may exist; increase --time-limit"
     nothing = "proved: no choice of stops and moves makes room"
     asked = solve(all_stoppable(problem), solver="auto", time_limit=time_limit)
     if asked.status is Status.INFEASIBLE:
-        return f"{nothing}; even if every job stopped, what is asked for would not fit"
+        return f"{nothing}; even stopping every job would not make enough room"
     if asked.solution is None:
         return nothing
     names = [job.id for job in obstacles(problem, asked.solution)]
-    more = f"at least {len(names)} more must stop" if asked.status is Status.OPTIMAL else f"{len(names)} more would do"
+    more = f"at least {len(names)} more must stop" if asked.status is Status.OPTIMAL else f"{len(names)} more suffice"
     return f"{nothing}; {more}: {', '.join(names)}"
 
 

@@ -13,26 +13,26 @@ def command(
     results: Annotated[
         list[Path],
         file_argument(
-            "Files that allocopt wrote: solutions, rows of solve, bench, simulate, what-if and reproduce, schedules, "
-            "placed jobs, learning curves.",
+            "Files that allocopt wrote: solutions; rows of solve, bench, simulate, what-if and reproduce; schedules, "
+            "placed jobs, learning curves. Their content decides how they are shown.",
             metavar="RESULT",
         ),
     ],
-    out: Annotated[Path, file_option("The page.", "--out", "-o")] = Path("report.html"),
-    figures: Annotated[Path | None, file_option("Folder; every figure is written there as .svg and .pdf too.")] = None,
+    out: Annotated[Path, file_option("Write the page to this file.", "--out", "-o")] = Path("report.html"),
+    figures: Annotated[Path | None, file_option("Also write every figure to this folder, as .svg and .pdf.")] = None,
     instance: Annotated[
         list[Path] | None,
-        file_option("Instances of the solutions, where they do not lie beside them; repeatable; @tiny too."),
+        file_option("Read instances of the solutions here if they are in other folders, or @tiny; repeatable."),
     ] = None,
     topology: Annotated[
-        Path | None, file_option(f"Names and switches of the nodes: {TOPOLOGY_HELP}", "--topology")
+        Path | None, file_option(f"Take names and switches of nodes from {TOPOLOGY_HELP}", "--topology")
     ] = None,
     labels: Labels = None,
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    title: Annotated[str | None, typer.Option(help="Set the title of the page.")] = None,
 ) -> None:
-    """Make one page of results, with figures and tables, that needs no network.
+    """Make one HTML page of results, with figures and tables, that loads nothing from the network.
 
-    What a file holds is told by its content. Needs the extra plot (vl-convert, Jinja).
+    Needs the extra plot (vl-convert, Jinja).
     """
     from allocopt.problems.instances import instance_path
     from allocopt.report.html.contents import contents
@@ -42,7 +42,7 @@ def command(
     files = [instance_path(path) for path in results]
     named = [instance_path(path) for path in instance or ()]
     check_files_differ(out, *files, read=[*named, topology])
-    # Files that are the same, and packages that are missing, are told before long files are read.
+    # Report equal files and missing packages before reading long files.
     check_installed()
     cluster = None if topology is None else read_topology(topology, labels)
     sections = contents(files, named, cluster)

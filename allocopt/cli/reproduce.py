@@ -22,14 +22,17 @@ def command(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="Table or figure; if not given, the list of all.",
+            help="Name of a table or figure; if not given, list all.",
             autocompletion=names_of("artifacts"),
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A part that takes about a minute.")] = False,
-    seeds: Annotated[str, typer.Option(help="Seeds, comma-separated.")] = "0",
+    quick: Annotated[bool, typer.Option("--quick", help="Reproduce a part in about a minute.")] = False,
+    seeds: Annotated[str, typer.Option(help="Run with each of these seeds, comma-separated.")] = "0",
     data: Annotated[
-        Path, typer.Option(readable=False, envvar="ALLOCOPT_DATA", help="Folder with the papers' data, tjap/ in it.")
+        Path,
+        typer.Option(
+            readable=False, envvar="ALLOCOPT_DATA", help="Read the papers' data from this folder, with tjap/ in it."
+        ),
     ] = Path("../shared/data"),
     workers: Workers = None,
     out: Annotated[
@@ -38,14 +41,14 @@ def command(
     option: Annotated[
         list[str] | None,
         typer.Option(
-            "--option", help="NAME=VALUE, an option of the reproduction, such as trained=FOLDER of dras-figure7."
+            "--option", help="Set an option of the reproduction by NAME=VALUE: for dras-figure7 trained=FOLDER."
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Do a table or figure of a paper again: every number beside the published one.
+    """Reproduce a table or figure of a paper: every number beside the published one.
 
-    A run that was cut off goes on where it was when it is called again.
+    An interrupted run continues when the same command is started again.
     """
     from allocopt.cli.grids import finished_rows, whole_numbers
     from allocopt.cli.spec_options import parse_options
@@ -78,10 +81,10 @@ def command(
         print(f"allocopt: {share:5.1f} % {piece}", file=sys.stderr, flush=True)
 
     setting = {**request.as_dict(), "options": options}
-    # What a piece leaves in a process, such as settings of torch, must not reach the next one.
+    # Fresh processes: one piece must not leave settings, such as those of torch, for the next one.
     with finished_rows(path, grid, setting, workers, take, "pieces", fresh=True):
         rows = get_reproduction(name, options).rows(request, records)
-        # In every row, so that rows of several runs can be told apart where they are put together.
+        # In every row, so that rows of several runs stay distinguishable after they are merged.
         facts = provenance()
         lines = [json.dumps({**asdict(row), **facts}, allow_nan=False) for row in rows]
         write_text(path, "[\n" + ",\n".join(lines) + "\n]\n")

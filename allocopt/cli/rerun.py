@@ -14,10 +14,10 @@ _TIMES = ("runtime_s", "jobs_per_s")
 def command(
     result: Annotated[Path, file_argument("File that solve or simulate wrote with --out.")], as_json: Json = False
 ) -> None:
-    """Run again what a result file holds, and compare the rows, their times of computing left out.
+    """Repeat the run of a result file, and compare the rows, except for computing times.
 
-    Nothing is written, whatever options of the policy say.
-    Exit code 0 when they are the same, 1 when they differ, 3 when an input has changed since.
+    Nothing is written, even if an option of the policy asks for it.
+    The exit code is 0 if the rows are equal, 1 if they differ, 3 if an input file has changed.
     """
     from allocopt.cli import simulate, solve
     from allocopt.errors import BadFileError
@@ -28,13 +28,13 @@ def command(
     stored, spec, changed = ResultModel.read(result)
     if changed:
         raise BadFileError(f"{result}: inputs: {', '.join(changed)} changed since, or cannot be found")
-    # Another version may well give the same rows: it is remarked, and the rows decide.
+    # Another version may give the same rows, so this is only a remark.
     was, now = stored.made_by, provenance()
     for name in ("version", "commit"):
         if was.get(name) != now[name]:
-            print(f"allocopt: {result}: made by {name} {was.get(name)}, this is {now[name]}", file=sys.stderr)
+            print(f"allocopt: {result}: made by {name} {was.get(name)}, now {now[name]}", file=sys.stderr)
     if isinstance(spec, SimulationSpec):
-        # A file from elsewhere must not choose what is written here.
+        # A result file from somebody else must not choose which files are written here.
         rows = simulate.run(spec, simulate.SimulateOptions(as_json=as_json), remembers=False)
     else:
         assert isinstance(spec, SolveSpec)
@@ -46,8 +46,6 @@ def command(
         if name not in _TIMES and before.get(name) != after.get(name)
     }
     if columns or len(stored.rows) != len(rows):
-        print(
-            f"allocopt: {result}: other rows than before, in {', '.join(sorted(columns)) or 'number'}", file=sys.stderr
-        )
+        print(f"allocopt: {result}: rows differ in {', '.join(sorted(columns)) or 'their number'}", file=sys.stderr)
         raise typer.Exit(1)
-    print(f"allocopt: {result}: the same rows as before", file=sys.stderr)
+    print(f"allocopt: {result}: rows are equal", file=sys.stderr)

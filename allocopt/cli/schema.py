@@ -12,7 +12,7 @@ SchemaName = Literal["instance", "solution", "best-known", "platform", "simulati
 
 def command(
     what: Annotated[
-        SchemaName, typer.Argument(help="Format of files, or of the fields of --spec: simulation, solve.")
+        SchemaName, typer.Argument(help="Format of a file; simulation and solve are those of --spec.")
     ] = "instance",
 ) -> None:
     """Print the JSON Schema of a file format."""
@@ -20,9 +20,9 @@ def command(
 
 
 def _json_schema(what: SchemaName) -> dict[str, object]:
-    """JSON Schema (draft 2020-12) of a file format.
+    """Return the JSON Schema (draft 2020-12) of a file format.
 
-    It describes the structure; that nodes exist, are distinct and suffice is checked when a problem is made.
+    It describes only the structure. Problems check themselves that nodes exist, are distinct and suffice.
     """
     from pydantic import TypeAdapter
 
@@ -32,7 +32,7 @@ def _json_schema(what: SchemaName) -> dict[str, object]:
     from allocopt.problems.kind import working_kinds
     from allocopt.solving.solution_files import BestKnownFile
 
-    # Kinds of plug-ins are among them: their files have a schema too.
+    # These include the kinds of plug-ins, whose files have a schema, too.
     kinds = working_kinds()
     codecs = [kind.codec for kind in kinds]
     names = ", ".join(kind.name for kind in kinds)

@@ -11,19 +11,19 @@ from allocopt.cli.parameters import names_of
 
 def command(
     socket: Annotated[
-        Path | None, file_option("Unix socket to answer on; if not given, a port of this machine.", metavar="FILE")
+        Path | None, file_option("Listen on this Unix socket; if not given, on --port.", metavar="FILE")
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of 127.0.0.1; 0 takes a free one.")] = 8643,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Listen on this port; 0 takes a free one.")] = 8643,
     solver: Annotated[
-        str, typer.Option(autocompletion=names_of("solvers"), help="Solver of requests that name none.")
+        str, typer.Option(autocompletion=names_of("solvers"), help="Use this solver if a request names none.")
     ] = "auto",
-    time_limit: Annotated[float, typer.Option(help="Seconds for each, where a request tells none.")] = 1.0,
-    most_mib: Annotated[int, typer.Option(min=1, max=1024, help="MiB of the largest instance.")] = 16,
+    time_limit: Annotated[float, typer.Option(help="Limit a solve to this many seconds by default.")] = 1.0,
+    most_mib: Annotated[int, typer.Option(min=1, max=1024, help="Refuse instances larger than this, MiB.")] = 16,
 ) -> None:
-    """Answer instances with verified solutions over HTTP, on this machine alone, until Ctrl-C.
+    """Answer instances with verified solutions over HTTP, only on this machine, until Ctrl-C.
 
-    POST an instance to /solve?solver=S&strategy=S&time_limit=T&iterations=N&gap=G&seed=N; GET /healthz tells that
-    it runs.
+    POST an instance to /solve?solver=S&strategy=S&time_limit=T&iterations=N&gap=G&seed=N. GET /healthz reports that
+    the server is running.
     """
     from allocopt.experiments.specs import SolveSpec
     from allocopt.serve import SolveServer, Solving

@@ -24,19 +24,21 @@ _OWN = (
     *("trace", "processors", "policy", "backfill", "kill_at_limit", "event_order", "max_jobs"),
     *("options", "fat_tree", "topology", "cluster", "allocator", "platform", "seed"),
 )
-"""Fields with an option of their own: those that other tools rely on, and seven more."""
+"""Fields that have their own option; other tools rely on those in the first line."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulateOptions:
-    """What is written and printed of a simulation."""
+    """Outputs of a simulation: files, tables and rows."""
 
-    explain: Annotated[str | None, typer.Option(metavar="JOB", help="Say why this job waited, pass by pass.")] = None
-    variants: Annotated[int | None, typer.Option(metavar="N", help="Means over N variants of the run times.")] = None
+    explain: Annotated[str | None, typer.Option(metavar="JOB", help="Explain why this job waited, pass by pass.")] = (
+        None
+    )
+    variants: Annotated[int | None, typer.Option(metavar="N", help="Average N variants of run times.")] = None
     by: By = None
     out: Annotated[Path | None, file_option("Write result and inputs as JSON, for rerun.", metavar="FILE")] = None
     jobs_csv: Annotated[Path | None, file_option("Write a row per job as .csv[.gz].", metavar="FILE")] = None
-    swf: Annotated[Path | None, file_option("The same as .swf[.gz].", metavar="FILE")] = None
+    swf: Annotated[Path | None, file_option("Write the schedule as .swf[.gz].", metavar="FILE")] = None
     energy_csv: Annotated[Path | None, file_option("Write energies as .csv[.gz].", metavar="FILE")] = None
     as_json: Json = False
 
@@ -55,7 +57,7 @@ def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True)
     written = (asked.out, asked.jobs_csv, asked.swf, asked.energy_csv)
     check_files_differ(*written, read=[path for _, _, path in spec.files()])
     if asked.energy_csv is not None and spec.platform is None:
-        raise FieldError("energy_csv", "goes with platform, which is not given")
+        raise FieldError("energy_csv", "needs platform, which is not given")
     groupings = groupings_named(asked.by or [])
     simulation = PreparedSimulation.of(spec)
     explanation = None if asked.explain is None else simulation.explanation(asked.explain)
@@ -80,7 +82,7 @@ def run(spec: SimulationSpec, asked: SimulateOptions, *, remembers: bool = True)
         write_schedule_swf(asked.swf, schedule, (f"schedule by allocopt {__version__}: {how}", f"of {fields}"))
     if asked.energy_csv is not None and isinstance(schedule, MulticoreSchedule):
         write_energy_csv(asked.energy_csv, schedule)
-    # Before the result file, so that knowledge that cannot be saved leaves no result that claims to be whole.
+    # Save learned knowledge before the result file: if this fails, no result file claims to be complete.
     if remembers and hasattr(simulation.policy, "remember"):
         simulation.policy.remember()
     if asked.out is not None:
@@ -127,7 +129,7 @@ def _print_answer(
         print(f"{row['jobs']:,} jobs measured; simulated in {row['runtime_s']:.3f} s, {row['jobs_per_s']:,.0f} jobs/s")
     if explanation is None:
         return
-    # Standard output may hold a row.
+    # With --json, standard output is for rows.
     job, out = explanation.job, sys.stderr if as_json else sys.stdout
     release, start = float(schedule.release[job]), float(schedule.start[job])
     times = f"submitted at {seconds(release)}, started at {seconds(start)}, waited {seconds(start - release)}"

@@ -35,7 +35,7 @@ _OWN = (
     *("instances", "strategy", "solver", "time_limit", "iterations", "gap", "seed", "options"),
     *("warm_start", "exclude_nodes"),
 )
-"""Fields with an option of their own."""
+"""Fields that have their own option."""
 
 _NUMBERS = re.compile(r"[\s\d,-]*")
 _RANGE = re.compile(r"\s*(\d{1,18})(?:\s*-\s*(\d{1,18}))?\s*")
@@ -43,9 +43,9 @@ _RANGE = re.compile(r"\s*(\d{1,18})(?:\s*-\s*(\d{1,18}))?\s*")
 
 @dataclass(frozen=True, slots=True)
 class SolveOptions:
-    """What is written and printed of solves."""
+    """Outputs of solves: files, hostlists and rows."""
 
-    cancel: Annotated[bool, typer.Option("--cancel", help="The same as --option cancel=true.")] = False
+    cancel: Annotated[bool, typer.Option("--cancel", help="Set --option cancel=true.")] = False
     solution: Annotated[Path | None, file_option("Write each solution to FOLDER/NAME.json.", metavar="FOLDER")] = None
     out: Annotated[Path | None, file_option("Write results and inputs as .json, for rerun.", metavar="FILE")] = None
     export: Annotated[
@@ -62,7 +62,7 @@ class SolveOptions:
     labels: Labels = None
     include_unavailable: IncludeUnavailable = None
     certify: Annotated[
-        bool, typer.Option("--certify", help="Check every bound, even if that takes longer than a tenth of the solve.")
+        bool, typer.Option("--certify", help="Check every bound, even if this takes more than a tenth of the solve.")
     ] = False
     verbose: Annotated[bool, typer.Option("--verbose", help="Print every improvement on stderr.")] = False
     as_json: Json = False
@@ -71,7 +71,7 @@ class SolveOptions:
 def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
     """Solve instance files and verify every answer.
 
-    Ctrl-C or SIGTERM ends the search with the best solution so far, and exit code 130.
+    Ctrl-C or SIGTERM stops the search; the best solution so far is kept, and the exit code is 130.
     """
     from allocopt.cli.terminal import prints_on_stderr
     from allocopt.errors import NoSolutionError
@@ -90,7 +90,7 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
     )
     excluded = _parse_nodes(spec.exclude_nodes or "", cluster)
     if excluded:
-        # A name is one of the topology, which is no part of the specification.
+        # Names belong to a topology, and the specification does not have it: keep numbers.
         spec = spec.model_copy(update={"exclude_nodes": ",".join(map(str, excluded))})
     problems = _problems(spec, excluded)
     solvers = _ready(spec, asked, problems, cluster)
@@ -102,7 +102,7 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
             budget = Budget(spec.time_limit, spec.iterations, spec.gap)
             told = _print_incumbent if asked.verbose else None
             try:
-                # What a solver prints meanwhile goes to standard error, and rows to standard output.
+                # Standard output is for rows, so output of the solver goes to standard error.
                 with prints_on_stderr():
                     result = solve(
                         problem,
@@ -117,9 +117,9 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
                 result = interruption.result
             done.append((problem, result))
             rows.append(_report(problem, result, asked, cluster))
-            # It raises what Ctrl-C raises, now that the answer so far is written; what comes after is not solved.
+            # Raise Ctrl-C only now that the answer so far is written; the instances after it are not solved.
             result.unless_interrupted()
-    # Also after Ctrl-C: incumbents of the solves so far are worth drawing.
+    # Also after Ctrl-C: write the incumbents of the solves so far.
     finally:
         if asked.trajectory is not None and done:
             solved = [(SolveRow.of(*pair), TrajectoryRow.points_of(pair[1])) for pair in done]
@@ -128,7 +128,7 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
     if asked.out is not None:
         ResultModel.write(asked.out, spec, [asdict(row) for row in rows])
     if any(result.status is Status.UNKNOWN for _, result in done):
-        raise NoSolutionError("no solution was found within the limit")
+        raise NoSolutionError("no solution was found within the limit of at least one instance")
     return [asdict(row) for row in rows]
 
 
@@ -136,9 +136,9 @@ command = spec_command(run, SolveSpec, _OWN, SolveOptions)
 
 
 def _parse_nodes(text: str, cluster: "NamedTree | None" = None) -> list[int]:
-    """Turn numbers and ranges such as ``3,7-9``, or a hostlist of names, into node numbers; an empty text holds none.
+    """Return the node numbers of numbers and ranges such as ``3,7-9``, or of a hostlist of names; none for no text.
 
-    What is made of digits, commas and hyphens holds numbers; anything else is names, which need a cluster.
+    A text of digits, commas and hyphens holds numbers. Any other text holds names, which need a cluster.
     """
     from allocopt.cluster.topology import LARGEST_CLUSTER
     from allocopt.errors import InvalidProblemError, UsageError
@@ -154,14 +154,14 @@ def _parse_nodes(text: str, cluster: "NamedTree | None" = None) -> list[int]:
     for part in text.split(",") if text.strip() else []:
         match = _RANGE.fullmatch(part)
         if match is None:
-            right = "must be numbers and ranges such as 3,7-9; names are those of a topology that is given"
+            right = "must be numbers and ranges such as 3,7-9, or names together with --nodelist"
             raise UsageError(f"nodes {text!r} hold {part!r}, {right}")
         first, last = int(match[1]), int(match[2] or match[1])
         if not first <= last < LARGEST_CLUSTER:
-            raise UsageError(f"nodes {text!r} hold {part!r}, must rise within 0..{LARGEST_CLUSTER - 1}")
+            raise UsageError(f"nodes {text!r} hold {part!r}, must ascend within 0..{LARGEST_CLUSTER - 1}")
         ranges.append(range(first, last + 1))
     if sum(map(len, ranges)) > LARGEST_CLUSTER:
-        raise UsageError(f"nodes {text!r} are more than {LARGEST_CLUSTER}")
+        raise UsageError(f"nodes {text!r} are too many, must be at most {LARGEST_CLUSTER}")
     return [node for numbers in ranges for node in numbers]
 
 
@@ -193,7 +193,7 @@ def _problems(spec: SolveSpec, excluded: "Sequence[int]") -> "list[Problem]":
 def _ready(
     spec: SolveSpec, asked: SolveOptions, problems: "list[Problem]", cluster: "NamedTree | None"
 ) -> "dict[str, Solver]":
-    """Refuse what can be refused before kernels are compiled and solvers start, and return these by kind."""
+    """Check everything that can be checked before solves, make the solvers ready, and return them by kind."""
     from allocopt.errors import UsageError
     from allocopt.experiments.fields import FieldError
     from allocopt.solving.budget import Budget
@@ -210,7 +210,7 @@ def _ready(
         raise UsageError(f"--export takes one instance, {len(problems)} were given")
     if cluster is not None:
         _check_names(problems, cluster, asked.nodelist)
-    # An answer may take the place of the one that it began with: it is never worse.
+    # The answer may overwrite the warm start, because it is never worse.
     files = [path for field, _, path in spec.files() if field != "warm_start"]
     answers = [] if asked.solution is None else [asked.solution / f"{problem.name}.json" for problem in problems]
     start = None if spec.warm_start is None else Path(spec.warm_start)
@@ -220,7 +220,7 @@ def _ready(
         (problem,), (solver,) = problems, solvers.values()
         check_takes(solver, problem)
         if not isinstance(solver, Exporter):
-            fault = f"solver {solver.name!r} has no model to export; scip, cp-sat, highs and scip-paper have one"
+            fault = f"solver {solver.name!r} has no model to export; use scip, cp-sat, highs or scip-paper"
             raise UsageError(fault)
         solver.export(problem, asked.export)
     for kind, solver in solvers.items():
@@ -235,7 +235,7 @@ def _warm_start(problem: "Problem", path: Path) -> object:
 
     stored = read_solution(path)
     if stored.answer is None:
-        raise BadFileError(f"{path}: {stored.answer_key}: is null, must be a solution to begin with")
+        raise BadFileError(f"{path}: {stored.answer_key}: is null, must be a solution to start from")
     try:
         start = solution_of(problem, stored)
         verify(problem, start)
@@ -265,7 +265,7 @@ def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: 
     if cluster is not None and found is not None and isinstance(problem, TopologyProblem | PlacementProblem):
         assert isinstance(found, Allocation | Placements)
         sets = found.node_sets if isinstance(found, Placements) else found.nodes
-        # A job that is left out starts nowhere.
+        # A job without nodes is not started.
         lists = {
             job: cluster.hostlist(nodes.tolist())
             for job, nodes in zip((job.id for job in problem.jobs), sets, strict=True)
@@ -295,10 +295,10 @@ def _check_names(problems: "Sequence[Problem]", cluster: "NamedTree", path: Path
     from allocopt.problems.topology import TopologyProblem
 
     if cluster.is_beside:
-        raise UsageError(f"--nodelist: jobs get nodes side by side in the rings and toruses of {path}")
+        raise UsageError(f"--nodelist: jobs need adjacent nodes in the rings or toruses of {path}: not supported")
     for problem in problems:
         if not isinstance(problem, TopologyProblem | PlacementProblem) or not cluster.is_like(problem.topology):
-            fault = f"{problem.name} is not about the {len(cluster.nodes)} nodes of {path} as they are connected there"
+            fault = f"{problem.name} has another topology than the {len(cluster.nodes)} nodes of {path}"
             raise UsageError(f"--nodelist: {fault}")
         rules = (
             [(job.id, job.request.least_nodes, job.request.most_groups) for job in problem.jobs]
@@ -308,7 +308,7 @@ def _check_names(problems: "Sequence[Problem]", cluster: "NamedTree", path: Path
         for job_id, nodes, most in rules:
             pairs = zip(cluster.most_groups(nodes), most, strict=True)
             if any(may and not 0 < has <= may for may, has in pairs):
-                fault = f"job {job_id!r} of {problem.name} may span blocks or roots of {path}, as Slurm lets none"
-                raise UsageError(f"--nodelist: {fault}: `generate window` makes instances that obey")
-    # It raises an error for a name that a hostlist cannot hold, before anything is solved.
+                fault = f"job {job_id!r} of {problem.name} may span blocks or roots of {path}, which Slurm forbids"
+                raise UsageError(f"--nodelist: {fault}; make the instance with `allocopt generate window`")
+    # This raises an error for a name that a hostlist cannot hold, before anything is solved.
     cluster.hostlist(range(len(cluster.nodes)))

@@ -8,7 +8,7 @@ from allocopt.cli.terminal import listed, prints_on_stderr, screen_width
 
 
 def command(as_json: Json = False) -> None:
-    """List the installed solvers: kinds of problems, strategies, promises and the largest size each takes."""
+    """List the installed solvers: kinds of problems, strategies, promises and the largest size that each solves."""
     from allocopt.errors import AllocoptError, MissingPackageError
     from allocopt.plugins import Fence
     from allocopt.problems.kind import get_kind
@@ -54,6 +54,6 @@ def command(as_json: Json = False) -> None:
         texts[row["solver"]] = text if row["available"] else f"not available: {row['largest']}"
     header = ("solver", "kinds", "strategies", "promises", "largest size", "available")
     table, width = aligned_table(header, cells, (None,) * 6), screen_width()
-    # A table that is wider than the screen would be wrapped into something nobody can read.
+    # A table that is wider than the screen would be wrapped and unreadable.
     fits = width is None or table.index("\n") <= width
     print(table if fits else listed(texts))

@@ -1,4 +1,4 @@
-"""Commands that run a specification: some of its fields as options, all of them by ``--spec`` and ``--set``."""
+"""Make commands that run a specification: some fields have options, ``--spec`` and ``--set`` set any field."""
 
 from collections.abc import Callable, Sequence
 from inspect import Parameter
@@ -22,12 +22,15 @@ _METAVARS = {int: "N", float: "X", str: "TEXT", list: "N,N,..."}
 def spec_command(
     run: Callable[[Spec, Options], object], spec: type[Spec], own: Sequence[str], options: type[Options]
 ) -> Callable[..., None]:
-    """Make a command of a function of a specification, of which ``own`` fields are options, and of a dataclass."""
+    """Make a command of a function that takes a specification and a dataclass of options.
+
+    The fields of the specification in ``own`` become options; the first of them is the argument.
+    """
     fields = [f"{name}=" for name in spec.model_fields]
     assignments = typer.Option(
         "--set",
         metavar="FIELD=VALUE",
-        help=f"Any field of `allocopt schema {spec.__name__.removesuffix('Spec').lower()}`; repeatable.",
+        help=f"Set any field of `allocopt schema {spec.__name__.removesuffix('Spec').lower()}`; repeatable.",
         autocompletion=lambda incomplete: [one for one in fields if one.startswith(incomplete)],
     )
 
@@ -45,7 +48,7 @@ def spec_command(
         run(spec.assembled(file, values, texts or []), options(**given))
 
     of_spec.__doc__ = run.__doc__
-    # What has no default, the argument, comes first.
+    # The first parameter is the argument, which has no default.
     parameters = [_shorthand(spec, name, is_argument=name == own[0]) for name in own]
     command = command_of(of_spec, [*parameters, *parameters_of(of_spec)[:-1], *parameters_of(options)])
     command.command_class = _command_class(spec)  # type: ignore[attr-defined]
@@ -60,17 +63,17 @@ def _command_class(spec: type[Specification]) -> type[TyperCommand]:
                 option, _, value = word.partition("=")
                 name = option.removeprefix("--").removeprefix("no-").replace("-", "_")
                 if option.startswith("--") and option not in known and name in spec.model_fields:
-                    # Such an option would take no value: whether it is a yes or a no follows from its spelling.
+                    # A flag takes no value; --no-NAME means false.
                     if spec.model_fields[name].annotation in (bool, bool | None):
                         value = "false" if option.startswith("--no-") else "true"
-                    raise UsageError(f"{option} is --set {name}={value or 'VALUE'}, or {name} in the file of --spec")
+                    raise UsageError(f"{option}: use --set {name}={value or 'VALUE'}, or {name} in the file of --spec")
             return super().parse_args(ctx, args)
 
     return SpecCommand
 
 
 def parse_options(texts: Sequence[str]) -> dict[str, Any]:
-    """Turn ``NAME=VALUE`` texts into options; a value is JSON (a number, true, false) or else text."""
+    """Return the options of ``NAME=VALUE`` texts; a value is read as JSON (a number, true, false) or else as text."""
     options: dict[str, Any] = {}
     for text in texts:
         name, separator, value = text.partition("=")
@@ -87,7 +90,7 @@ def _shorthand(spec: type[Specification], name: str, *, is_argument: bool) -> Pa
     metavar = "KIND" if choices else _METAVARS.get(get_origin(kind) or kind)
     settings: dict[str, Any] = {"help": field.description}
     if isinstance(field.default, str | int | float) and not isinstance(field.default, bool):
-        # typer puts a default that it is told into parentheses.
+        # In brackets, as typer shows other defaults; the real default of the option is None.
         settings["help"] = f"{field.description}  [default: {field.default}]"
     if registry:
         settings["autocompletion"] = names_of(registry)

@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 def command(
     file: Annotated[Path, file_argument("Description of the grid.", metavar="FILE.toml")],
     out: Annotated[
-        Path | None, file_option("The table, .csv or .jsonl; if not given, .csv beside the description.", "--out", "-o")
+        Path | None, file_option("Write the .csv or .jsonl table here; default: .csv beside FILE.toml.", "--out", "-o")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, max=4096, help="Cells at a time; if not given, as many as there are cores.")
+        int | None, typer.Option(min=1, max=4096, help="Run this many cells at a time; if not given, one per core.")
     ] = None,
     ray: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="Run on this Ray cluster: HOST:PORT, or auto for one that runs here."),
     ] = None,
     drop_stale: Annotated[
-        bool, typer.Option("--drop-stale", help="Remove finished cells that the grid does not have any more.")
+        bool, typer.Option("--drop-stale", help="Remove finished cells that are no longer in the grid.")
     ] = False,
     status: Annotated[
-        bool, typer.Option("--status", help="Only tell how far the run is, which may go on elsewhere.")
+        bool, typer.Option("--status", help="Only print the progress of the run, which may be running elsewhere.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a grid of (instances or traces) x (solvers or policies) x seeds, one row per cell.
 
-    Every finished cell is kept beside the table, in TABLE.sqlite, at once: after a crash or Ctrl-C the same command
-    goes on from there. A cell whose worker dies is run again.
+    Every finished cell is stored immediately in TABLE.sqlite beside the table: after a crash or Ctrl-C the same command
+    continues. A cell whose worker dies is run again.
     """
     from allocopt.cli.grids import check_none_failed
     from allocopt.experiments.engine import run
@@ -65,9 +65,9 @@ def command(
         elif stale:
             print(f"allocopt: {store.stale_remark(grid, stale)}", file=sys.stderr)
         if store.is_of_another_program():
-            print(f"allocopt: {store.path} has cells of another version, commit or machine", file=sys.stderr)
+            print(f"allocopt: {store.path}: some cells are from another version, commit or machine", file=sys.stderr)
         if odd := sum(cell.key in kept for cell in grid.cells) - len(grid.finished(kept)):
-            print(f"allocopt: {store.path}: rows of another shape, which are computed again: {odd}", file=sys.stderr)
+            print(f"allocopt: {store.path}: rows with other columns, which are computed again: {odd}", file=sys.stderr)
         rows = run(
             grid,
             store,

@@ -1,4 +1,4 @@
-"""The terminal: its width, text that fits it, and standard output, which belongs to the answers."""
+"""Terminal output: the width, lists that fit it, and solvers' output kept off standard output."""
 
 import os
 import shutil
@@ -8,30 +8,30 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 
 _NARROWEST = 20
-"""Columns below which text is not made narrower."""
+"""Smallest number of columns that text is wrapped to."""
 
 
 def screen_width() -> int | None:
-    """Return the columns of the terminal, or those of ``COLUMNS``; None where lines may have any length."""
+    """Return the columns of the terminal, or those of ``COLUMNS``; None if lines may have any length."""
     is_known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
     return max(_NARROWEST, shutil.get_terminal_size().columns) if is_known else None
 
 
 def print_remarks(remarks: Iterable[str]) -> None:
-    """Print remarks on standard error, a line each."""
+    """Print remarks on standard error, one per line."""
     for remark in remarks:
         print(f"allocopt: {remark}", file=sys.stderr)
 
 
 def listed(texts: Mapping[str, str], indent: str = "") -> str:
-    """Format names, behind an indent, and the text beside each, on as many lines as it takes."""
+    """Return indented names, each with its text beside it, wrapped to the screen."""
     width = screen_width()
     beside = max(map(len, texts), default=0) + len(indent) + 2
     entries = []
     for name, text in texts.items():
         head = f"{indent}{name}".ljust(beside)
         if width is not None and text:
-            # A text goes on below itself, or indented a little where the screen is too narrow for that.
+            # Align further lines with the text, or only indent them if the screen is too narrow for that.
             below = " " * (beside if width - beside >= _NARROWEST else 4)
             wrapper = textwrap.TextWrapper(
                 width, subsequent_indent=below, break_long_words=False, break_on_hyphens=False
@@ -44,7 +44,7 @@ def listed(texts: Mapping[str, str], indent: str = "") -> str:
 
 @contextmanager
 def prints_on_stderr() -> Iterator[None]:
-    """Send what a solver prints to standard error, from Python and from native code."""
+    """Send output of a solver to standard error, from Python and from native code."""
     kept = os.dup(1)
     os.dup2(2, 1)
     try:

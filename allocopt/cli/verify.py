@@ -12,12 +12,12 @@ def command(
     instance: Annotated[Path, file_argument("Instance file.")],
     solution: Annotated[Path, file_argument("Solution file.")],
     bound: Annotated[
-        bool, typer.Option("--bound", help="Compute the bound again from its certificate, however long that takes.")
+        bool, typer.Option("--bound", help="Also prove the bound again by its certificate, however long that takes.")
     ] = False,
 ) -> None:
-    """Check a solution against its instance: every rule of its problem, and its objective; with --bound its bound, too.
+    """Check a solution against its instance: every rule of the problem, the objective and, with --bound, the bound.
 
-    Exit code 0 when all is right, else 3 with the reason.
+    The exit code is 0 if the solution is right. Otherwise it is 3, and the reason is printed.
     """
     from allocopt.errors import InvalidSolutionError
     from allocopt.problems.instances import read_instances
@@ -25,13 +25,13 @@ def command(
 
     stored = read_solution(solution)
     problems = read_instances([instance])
-    # A file may hold many windows; the solution says which one it answers.
+    # A file may hold many instances; the solution names its own.
     named = [problem for problem in problems if problem.name == stored.instance]
     if not named:
         raise InvalidSolutionError(f"{solution}: instance: {stored.instance!r} is not in {instance}")
     try:
         objective = check_solution(named[0], stored)
-        claim = "" if stored.bound is None else f"; its bound {stored.bound:.12g} fits, but is not checked (--bound)"
+        claim = "" if stored.bound is None else f"; its bound {stored.bound:.12g} fits, but is not checked; use --bound"
         if bound:
             method, seconds = check_stored_bound(named[0], stored)
             claim = f"; its bound {stored.bound:.12g} is certified ({method}, {seconds:.3f} s)"

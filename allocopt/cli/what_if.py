@@ -1,4 +1,4 @@
-"""``allocopt what-if``: a site's own trace on its own topology under other allocators and schedulers."""
+"""``allocopt what-if``: simulate a site's trace on its own machine under other allocators and schedulers."""
 
 import json
 import sys
@@ -42,7 +42,7 @@ class _SiteOptions:
     trace_argument: Annotated[
         Path | None, file_argument("Jobs: table .csv or sacct -P, .swf, .events, Batsim's .json.", metavar="TRACE")
     ] = None
-    # Kept for scripts that use it.
+    # Hidden; kept for scripts that use it.
     trace_option: Annotated[Path | None, typer.Option("--trace", readable=False, hidden=True)] = None
     topology: Annotated[Path | None, file_option(TOPOLOGY_HELP, metavar="FILE")] = None
     cluster: Annotated[Path | None, file_option(CLUSTER_HELP, metavar="FILE,...")] = None
@@ -51,10 +51,10 @@ class _SiteOptions:
     labels: Labels = None
     include_unavailable: IncludeUnavailable = None
     processors_per_node: Annotated[
-        int, typer.Option(min=1, max=LARGEST, metavar="N", help="Processors of a node in the trace.")
+        int, typer.Option(min=1, max=LARGEST, metavar="N", help="Set the trace's processors per node.")
     ] = 1
     max_jobs: Annotated[
-        int | None, typer.Option(min=1, max=LARGEST, metavar="N", help="Only the first jobs submitted.")
+        int | None, typer.Option(min=1, max=LARGEST, metavar="N", help="Use only the first N jobs.")
     ] = None
     load: Annotated[
         float, typer.Option(min=0.001, max=1000.0, metavar="X", help="Multiply the arrival rate of the trace.")
@@ -76,13 +76,13 @@ class _SiteOptions:
         return [self.topology] if self.topology else listed(self.cluster)
 
     def read(self) -> "Site":
-        """Read the machine and the jobs that it takes."""
+        """Read the machine, and the jobs that it can serve."""
         from allocopt.errors import UsageError
         from allocopt.experiments.simulations import Site
         from allocopt.experiments.specs import SimulationSpec
 
         if (self.topology is None) == (self.cluster is None):
-            raise UsageError("give --topology, for whole nodes, or --cluster, for nodes that jobs may share")
+            raise UsageError("give either --topology (whole nodes) or --cluster (nodes that jobs may share)")
         files = [str(file) for file in self.files]
         machine: dict[str, Any] = {"topology": files[0]} if self.topology else {"cluster": files}
         how = {name: getattr(self, name) for name in ("columns", "strict", "processors_per_node", "max_jobs")}
@@ -105,23 +105,23 @@ class _ComparedOptions:
         str,
         typer.Option(
             metavar="NAMES",
-            help="Policies, such as easy,sjf+easy,window.",
+            help="Compare policies: easy,sjf+easy,window,...",
             autocompletion=names_of("policies"),
         ),
     ] = "easy"
     hop_slowdown: Annotated[
         float,
-        typer.Option(min=0.0, max=1000.0, metavar="X", help="Slowdown of a job when its hops double, 0.1 is 10 %."),
+        typer.Option(min=0.0, max=1000.0, metavar="X", help="Slow jobs by X if hops double; 0.1 is 10 %."),
     ] = 0.0
     kill_at_limit: Annotated[
-        bool, typer.Option("--kill-at-limit/--no-kill-at-limit", help="End jobs at their estimate, or not.")
+        bool, typer.Option("--kill-at-limit/--no-kill-at-limit", help="Kill jobs at their estimate.")
     ] = True
-    time_limit: Annotated[float | None, typer.Option(min=0.0, metavar="S", help="Solver time per start, s.")] = None
-    iterations: Annotated[int | None, typer.Option(min=1, max=LARGEST, metavar="N", help="Solver steps per start.")] = (
+    time_limit: Annotated[float | None, typer.Option(min=0.0, metavar="S", help="Limit a start's solve.")] = None
+    iterations: Annotated[int | None, typer.Option(min=1, max=LARGEST, metavar="N", help="Limit its solver steps.")] = (
         None
     )
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of random choices.")] = 0
-    variants: Annotated[int, typer.Option(min=0, metavar="N", help="Means over N variants.")] = 0
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Set the random seed.")] = 0
+    variants: Annotated[int, typer.Option(min=0, metavar="N", help="Average over N variants.")] = 0
 
 
 def _what_if(
@@ -156,7 +156,7 @@ def _what_if(
     # Report a missing package before simulations that may take hours.
     page = None if report is None else _page(report, site)
     found = site.read()
-    # The baseline comes first. Where jobs share nodes, it is a model of what Slurm 22.05 does.
+    # The baseline comes first. If jobs share nodes, it is a model of Slurm 22.05.
     default = "lowest-switch,first,best-fit" if isinstance(found.machine, Cluster) else "first,best-fit,lns"
     named = _names("--allocators", compared.allocators or default), _names("--schedulers", compared.schedulers)
     schedules = {} if jobs_csv is None else {pair: jobs_csv / f"{pair[1]},{pair[0]}.csv" for pair in product(*named)}
@@ -191,12 +191,12 @@ def _what_if(
 
 @dataclass(kw_only=True, slots=True)
 class _Answer:
-    """Results so far: rows of combinations and of groups of jobs."""
+    """Rows of combinations and of groups of jobs so far, and where they are printed and written."""
 
     asked: "WhatIf"
     granted: float
     node_names: tuple[str, ...]
-    simulations: int  # total number
+    simulations: int  # total number, finished or not
     jobs_csv: Path | None
     schedules: dict[tuple[str, str], Path]  # files by allocator and scheduler
     page: "WhatIfPage | None"
@@ -276,7 +276,7 @@ command = command_of(_what_if)
 
 
 def _groupings(by: list[str] | None, found: "Site") -> tuple[str, ...]:
-    """Return the groupings of --by; by default partitions, if jobs are in a few of them."""
+    """Return the groupings of --by; by default partitions, if there are between two and `MOST_SHOWN`."""
     from allocopt.report.what_if_groups import MOST_SHOWN
     from allocopt.simulator.groups import GROUPINGS, groupings_named
 
@@ -299,11 +299,13 @@ def _posed(site: _SiteOptions, found: "Site", compared: _ComparedOptions) -> "tu
 
     jobs, machine, per_node, remarks = found.jobs, found.machine, site.processors_per_node, list(found.remarks)
     assert found.tree is not None
-    # The first remarks count dropped jobs by reason; the header prints one line for all of them instead.
+    # The first remarks count dropped jobs by reason; print one line for all of them instead.
     others = remarks[len(jobs.dropped) :]
     print_remarks((*found.machine_remarks, *filter(None, [jobs.dropped_in_words()]), *others))
     if not len(jobs):
-        raise BadFileError(f"{found.trace.name}: none of its {len(found.trace)} jobs can run on {machine.size} nodes")
+        raise BadFileError(
+            f"{found.trace.name}: none of the {len(found.trace)} jobs can run on the {machine.size} nodes"
+        )
     taken = found.trace.subset(np.flatnonzero(np.isin(found.trace.ids, jobs.ids)))
     granted = per_node * float(jobs.processors @ jobs.run) / float(taken.processors @ taken.run)
     cores = np.full(machine.size, per_node)
@@ -311,7 +313,7 @@ def _posed(site: _SiteOptions, found: "Site", compared: _ComparedOptions) -> "tu
         cores = machine.capacity[:, 0] // THOUSANDTHS
     # The record does not apply to jobs that arrive at another rate.
     record = Record.of(taken, found.tree, cores) if site.load == 1.0 else None
-    # Only arrival times are divided, not run times: so jobs arrive more densely.
+    # Only arrival times are divided, not run times, so the load is multiplied.
     if site.load != 1.0:
         jobs = replace(jobs, submit=jobs.submit / site.load, recorded_start=np.full(len(jobs), np.nan))
     rules = Rules(kill_at_limit=compared.kill_at_limit)
@@ -335,5 +337,5 @@ def _names(option: str, text: str) -> list[str]:
 
     names = list(listed_words(text))
     if not names or len(set(names)) < len(names):
-        raise UsageError(f"{option} is {text!r}, must be different names with commas between")
+        raise UsageError(f"{option} is {text!r}, must be different names separated by commas")
     return names

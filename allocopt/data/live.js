@@ -1,10 +1,10 @@
-/* The page asks for itself again, and what has changed on it takes the place of what was there. */
+/* Fetch the page again at intervals, and replace the parts that have changed. */
 const period_ms = 4000;
 const blocks = (page) => [...page.querySelectorAll("main > section > *")];
 const stale = document.querySelector("header").appendChild(document.createElement("p"));
 stale.className = "source";
 stale.setAttribute("role", "status");
-/* Readers keep the order and the place that they have chosen. */
+/* Keep the sort order, scroll position and hidden series that the reader has chosen. */
 const keep = (old, next) => {
   const sorted = old.querySelector("th[aria-sort]");
   if (sorted) {
@@ -45,7 +45,7 @@ const renew = async () => {
       stale.textContent = "";
     }
   } catch {
-    stale.textContent = "This page is no longer renewed: allocopt live page does not answer.";
+    stale.textContent = "This page is no longer updated: allocopt live page does not respond.";
   }
   setTimeout(renew, period_ms);
 };

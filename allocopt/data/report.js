@@ -1,5 +1,5 @@
 "use strict";
-/* Values where one points: what a mark says of itself, or the nearest point of a line, read from its path. */
+/* Show the value at the pointer: the label of a mark, or the nearest point of a line, computed from its path. */
 const value = document.body.appendChild(document.createElement("div"));
 value.id = "value";
 value.setAttribute("role", "status");
@@ -32,9 +32,9 @@ const nearest = (panel, x, y) => {
   const across = read(axes.x, (best.point.x - plane.left) / plane.width);
   return `${best.name}: ${read(axes.y, (plane.bottom - best.point.y) / plane.height)} at ${across}`;
 };
-/* What readers do with what stands in an element. */
+/* Make the tables and figures in an element interactive. */
 const enliven = (root) => {
-  /* Tables are sorted by the columns whose titles are pressed; what is missing stays last. */
+  /* Sort a table by the column whose title is clicked; missing values stay last. */
   for (const table of root.querySelectorAll("table.sortable")) {
     const headers = [...table.tHead.rows[0].cells];
     const body = table.tBodies[0];
@@ -55,7 +55,7 @@ const enliven = (root) => {
       });
     });
   }
-  /* What scrolls sideways says so while something is hidden to the right. */
+  /* Show a hint at boxes that scroll sideways while content is hidden to the right. */
   for (const box of root.querySelectorAll(".scroll")) {
     const hint = document.createElement("p");
     hint.className = "hint";
@@ -72,7 +72,7 @@ const enliven = (root) => {
     box.addEventListener("scroll", look, { passive: true });
     new ResizeObserver(look).observe(box);
   }
-  /* Names of a legend show and hide their series in all panels of the figure. */
+  /* Names in a legend show and hide their series in all panels of the figure. */
   for (const button of root.querySelectorAll(".legend button")) {
     button.addEventListener("click", () => {
       const shown = button.getAttribute("aria-pressed") !== "true";
@@ -89,7 +89,7 @@ const enliven = (root) => {
       value.style.top = `${Math.max(4, event.clientY - value.offsetHeight - 12)}px`;
     });
     panel.addEventListener("pointerleave", () => (value.textContent = ""));
-    /* The wheel with Ctrl zooms, dragging moves what is zoomed, a double click shows all again. */
+    /* Ctrl and the wheel zoom, dragging moves a zoomed panel, a double click shows all of it again. */
     const svg = panel.querySelector("svg");
     const whole = svg.getAttribute("viewBox").split(" ").map(Number);
     let [left, top, width, height] = whole;
@@ -120,5 +120,5 @@ const enliven = (root) => {
   }
 };
 enliven(document);
-/* A printed page shows all of itself. */
+/* Open folded parts before the page is printed. */
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => (each.open = true)));

@@ -1,6 +1,6 @@
 """Cells of accounting records: times, durations and counts, as Slurm and others write them.
 
-A `ValueError` says what is wrong with a cell.
+All functions raise `ValueError` with the fault of a cell.
 """
 
 import math
@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from allocopt.files.faults import shown
 
 LARGEST = 2.0**53
-"""Times, durations and counts up to which floats tell neighbours apart."""
+"""Largest time, duration or count; up to it, floats represent all whole numbers."""
 
-# Stand, in small letters, where there is no value, or no limit.
+# Texts, in lower case, that mean no value or no limit.
 _NOTHING = frozenset(
     (
         *("", "unknown", "none", "null", "(null)", "nan", "n/a", "na", "-", "invalid", "undefined"),
         *("unlimited", "infinite", "partition_limit"),
-        # pandas and MySQL write these.
+        # Written by pandas and MySQL.
         *("nat", "<na>", "\\n"),
     )
 )
@@ -25,31 +25,31 @@ _NOTHING = frozenset(
 # Units of bare numbers, in seconds.
 UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 
-# From here on a number cannot be seconds since 1970, as these get there in the year 5138: it counts the thousandths,
-# millionths or billionths of which the same holds.
+# Larger numbers cannot be seconds since 1970, which reach this value in the year 5138. They are milliseconds,
+# microseconds or nanoseconds: the largest of these units with which they are below it.
 _MOST_EPOCH = 1e11
 _PARTS = (1e3, 1e6, 1e9)
 _LONG_NUMBER = re.compile(r"\d{12,}(?:\.\d+)?", re.ASCII)
 
-# What Slurm's database has where there is no time limit (INFINITE, NO_VAL of slurm.h), and no memory (NO_VAL64, ...).
+# Values in Slurm's database for no time limit (INFINITE, NO_VAL of slurm.h) and no memory (NO_VAL64, ...).
 _NO_LIMIT = frozenset(("4294967295", "4294967294"))
 _NO_MEMORY = 2**64 - 2
-# Slurm's database marks memory of each core by this bit (MEM_PER_CPU).
+# Slurm's database marks memory per core by this bit (MEM_PER_CPU).
 _OF_CORE = 2**63
 
 _DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+(?:\.\d+)?))?", re.ASCII)
 # Python and pandas: ``1 day, 2:03:04`` and ``1 days 02:03:04.5``.
 _DAYS = re.compile(r"(\d+) days?,? (\d+):(\d\d):(\d\d(?:\.\d+)?)", re.ASCII)
 _MINUTES = re.compile(r"(\d+):(\d+(?:\.\d+)?)", re.ASCII)
-# LSF: ``3600 second(s)``, and limits in minutes before the host that they count for, ``60.0/hostA``.
+# LSF: ``3600 second(s)``, and limits in minutes with the host to which they apply, ``60.0/hostA``.
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?) second\(s\)", re.ASCII)
 _OF_HOST = re.compile(r"([\d.:]+) ?/.*", re.ASCII | re.DOTALL)
-# LSF: ``Mar 18 00:01:15 2017``, behind which a letter says whether an end is estimated.
+# LSF: ``Mar 18 00:01:15 2017``; a letter after it marks an estimated end.
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _LSF_DATE = re.compile(
     rf"({'|'.join(_MONTHS)}) {{1,2}}(\d{{1,2}}) (\d\d):(\d\d)(?::(\d\d))?(?: (\d{{4}}))?(?: [A-Z])?", re.ASCII
 )
-# ``2026/1/31 8:00`` has one meaning; ``1/2/2026`` has two, and is refused.
+# ``2026/1/31 8:00`` is unambiguous; ``1/2/2026`` is not, and is refused.
 _YEAR_FIRST = re.compile(r"(\d{4})[/-](\d{1,2})[/-](\d{1,2})(?:[ T](\d{1,2})(:\d\d(?::\d\d(?:\.\d+)?)?))?", re.ASCII)
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)", re.ASCII | re.IGNORECASE)
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d+)?)([KMGTP]?)(?:i?B)?([nc]?)", re.ASCII | re.IGNORECASE)
@@ -58,10 +58,10 @@ _THOUSANDS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 
 def instant_s(text: str, unit_s: float = 1.0) -> float:
-    """Return seconds since 1970, NaN for none, of a number in the unit or a date, which without a zone is UTC.
+    """Return a time in seconds since 1970, NaN for none, from a number in the unit or a date.
 
-    A number in seconds that is too large for these, such as 1700000000000, counts milliseconds, microseconds or
-    nanoseconds.
+    A date without a zone is UTC. A number that is too large for seconds, such as 1700000000000, is read as
+    milliseconds, microseconds or nanoseconds.
     """
     bare = _epoch_s(text) if unit_s == 1.0 and _LONG_NUMBER.fullmatch(text) else _bare_s(text, unit_s)
     if bare is not None:
@@ -95,17 +95,17 @@ def _lsf_date(text: str) -> datetime | None:
         return None
     month, *numbers, year = found.groups()
     if year is None:
-        raise ValueError("has no year: set LSB_DISPLAY_YEAR=Y for bjobs, to have a date such as Mar 18 00:01:15 2017")
+        raise ValueError("has no year: set LSB_DISPLAY_YEAR=Y for bjobs, to get a date such as Mar 18 00:01:15 2017")
     day, hour, minute, second = (int(number or 0) for number in numbers)
     return datetime(int(year), 1 + _MONTHS.index(month), day, hour, minute, second)
 
 
 def duration_s(text: str, unit_s: float = 1.0) -> float:
-    """Return a duration in seconds, NaN where there is none.
+    """Return a duration in seconds, NaN for none.
 
-    A number counts in the unit. Slurm's forms are ``minutes:seconds``, ``hours:minutes:seconds`` and, behind ``days-``,
-    ``hours``, ``hours:minutes`` and ``hours:minutes:seconds``; LSF's are ``3600 second(s)`` and ``60.0/host``, Python's
-    ``1 day, 2:03:04``.
+    A number is in the unit. Slurm's forms are ``minutes:seconds``, ``hours:minutes:seconds`` and, after ``days-``,
+    ``hours``, ``hours:minutes`` and ``hours:minutes:seconds``; LSF's are ``3600 second(s)`` and ``60.0/host``; Python's
+    is ``1 day, 2:03:04``.
     """
     if text in _NO_LIMIT:
         return math.nan
@@ -115,7 +115,7 @@ def duration_s(text: str, unit_s: float = 1.0) -> float:
     bare = _bare_s(text, unit_s) if seconds is None else _in_range(text, float(seconds[1]))
     if bare is not None:
         return bare
-    # Two numbers alone are minutes and seconds, but hours and minutes behind a number of days.
+    # Two numbers are minutes and seconds, but after a number of days they are hours and minutes.
     minutes = _MINUTES.fullmatch(text)
     if minutes is not None:
         return _in_range(text, 60.0 * float(minutes[1]) + float(minutes[2]))
@@ -129,14 +129,14 @@ def duration_s(text: str, unit_s: float = 1.0) -> float:
 def resource_count(text: str, resource: str) -> float:
     """Return a whole number such as ``16``, ``4.0`` or ``2K``, 0 for none.
 
-    Of Slurm's ``cpu=72,mem=186G,node=2`` it is that of the resource.
+    From a list of Slurm, ``cpu=72,mem=186G,node=2``, it is the number of ``resource``.
     """
     if "=" in text:
         text = dict(part.split("=", 1) for part in text.split(",") if "=" in part).get(resource, "")
     if text.lower() in _NOTHING:
         return 0.0
     match = _COUNT.fullmatch(text)
-    # One half stands for what is no number: it is refused as any other fraction is.
+    # A text that is not a number becomes 0.5, so that it is refused like any other fraction.
     value = float(match[1]) * _THOUSANDS[match[2].upper()] if match else 0.5
     if not value.is_integer() or value > LARGEST:
         raise ValueError(f"is {shown(text)}, must be a whole number such as 16 or 2K")
@@ -144,17 +144,17 @@ def resource_count(text: str, resource: str) -> float:
 
 
 def resource_amount(text: str, resource: str, unit: float = 1.0) -> float:
-    """Return a number of a resource in its unit; where that is not 1, such as percent, it may be a fraction."""
+    """Return an amount of a resource, a number times its unit; if the unit is not 1, the number may be a fraction."""
     if unit == 1.0 or not re.fullmatch(r"\d{1,15}\.\d+", text, re.ASCII):
         return resource_count(text, resource) * unit
     return float(text) * unit
 
 
 def memory_mib(text: str, unit_mib: float = 1.0) -> tuple[float, str]:
-    """Return memory in MiB, 0 for none, and whether it is that of each node, ``n``, or core, ``c``, as Slurm marks it.
+    """Return memory in MiB, 0 for none, and Slurm's mark: ``n`` for memory per node, ``c`` per core, or empty.
 
-    A number without a unit counts in ``unit_mib``. Of Slurm's ``cpu=72,mem=186G,node=2`` it is ``mem``. In Slurm's
-    database a number from 2^63 on is memory of each core.
+    A number without a unit is in ``unit_mib``. From a list of Slurm, ``cpu=72,mem=186G,node=2``, it is ``mem``. In
+    Slurm's database, numbers from 2^63 on are memory per core.
     """
     if "=" in text:
         text = dict(part.split("=", 1) for part in text.split(",") if "=" in part).get("mem", "")
@@ -169,7 +169,7 @@ def memory_mib(text: str, unit_mib: float = 1.0) -> tuple[float, str]:
 
 
 def _bare_s(text: str, unit_s: float) -> float | None:
-    # Seconds of a bare number, NaN where there is no value; None for what has another form.
+    # Seconds of a plain number, NaN for no value; None for a text of another form.
     if text.lower() in _NOTHING:
         return math.nan
     try:
@@ -181,5 +181,5 @@ def _bare_s(text: str, unit_s: float) -> float | None:
 
 def _in_range(text: str, value_s: float) -> float:
     if not abs(value_s) <= LARGEST:
-        raise ValueError(f"is {shown(text)}, must be within 2^53 s of 0")
+        raise ValueError(f"is {shown(text)}, must be between -2^53 s and 2^53 s")
     return value_s

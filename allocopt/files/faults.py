@@ -1,4 +1,4 @@
-"""Messages for faults of files: one line that names the file, the place and what would be right."""
+"""Error messages for files: one line that names the file, the place, the fault and what would be right."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,18 +9,18 @@ from typing import Any, TypeVar, cast
 from allocopt.errors import AllocoptError, BadFileError, InvalidProblemError
 
 LONGEST_VALUE, LONGEST_PART = 60, 500
-"""Characters of a faulty value that a message shows, and of a place or a fault."""
+"""Largest number of characters of a faulty value in a message, and of a place or a fault."""
 
 
 def bad_file(where: Path | str, *parts: str) -> BadFileError:
-    """Make the error ``where: place: fault``, one printable line without empty parts and the middle of long ones."""
+    """Return the error ``where: place: fault`` as one printable line; long parts are shortened in the middle."""
     half = LONGEST_PART // 2
     short = (part if len(part) <= LONGEST_PART else f"{part[:half]} ... {part[-half:]}" for part in parts if part)
     return BadFileError(printable(": ".join((str(where), *short))))
 
 
 def printable(text: str) -> str:
-    """Escape what would break the line or could not be printed."""
+    """Return a text with line breaks and non-printable characters escaped."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
         for character in text
@@ -28,7 +28,7 @@ def printable(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """Show a JSON value in a message: short, and in the words of JSON."""
+    """Return a JSON value for a message: short, and as JSON writes it."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, dict):
@@ -38,13 +38,13 @@ def shown(value: object) -> str:
     try:
         text = repr(value)
     except (ValueError, RecursionError):
-        # A number of thousands of digits.
+        # A number with thousands of digits.
         return f"a {type(value).__name__} that is too long to be shown"
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 
 
 def os_fault(error: OSError) -> str:
-    """Return why the operating system refused a file."""
+    """Return the reason for which the operating system refused a file."""
     return error.strerror or str(error) or type(error).__name__
 
 
@@ -52,7 +52,7 @@ _Reader = TypeVar("_Reader", bound=Callable[..., Any])
 
 
 def memory_faults_named(read: _Reader) -> _Reader:
-    """Name a function's first argument, the file ``path``, in a note of its `MemoryError`."""
+    """Decorate a reader so that a `MemoryError` has a note with its first argument, the file ``path``."""
 
     @wraps(read)
     def reading(*args: Any, **kwargs: Any) -> Any:
@@ -67,7 +67,7 @@ def memory_faults_named(read: _Reader) -> _Reader:
 
 @contextmanager
 def problem_faults_named(where: Path | str, *places: str) -> Iterator[None]:
-    """Turn a contradiction in what a file holds into a `BadFileError` that names the file."""
+    """Turn an `InvalidProblemError` about the content of a file into a `BadFileError` that names the file."""
     try:
         yield
     except InvalidProblemError as error:
@@ -76,7 +76,7 @@ def problem_faults_named(where: Path | str, *places: str) -> Iterator[None]:
 
 @contextmanager
 def write_faults_named(path: Path) -> Iterator[None]:
-    """Turn errors of writing a file into a `BadFileError` that names it."""
+    """Turn errors while a file is written into a `BadFileError` that names the file."""
     try:
         yield
     except AllocoptError:

@@ -1,6 +1,6 @@
-"""Models of files, and their validation: the first fault in one line that names its place.
+"""Models of files, and their validation, which reports the first fault with its place in one line.
 
-They are for the file boundary only; whether values fit together is checked where they become problems.
+Models check only the form of files. Problems check whether values fit together when they are made.
 """
 
 import unicodedata
@@ -17,7 +17,7 @@ from allocopt.interruption import interrupted_after
 
 INSTANCE_FORMAT, SOLUTION_FORMAT, VERSION = "allocopt-instance", "allocopt-solution", 1
 INT64_MAX = 2**63 - 1
-LONGEST_NAME = 200  # bytes of an instance name, which becomes a file name
+LONGEST_NAME = 200  # largest length in bytes of an instance name, which becomes a file name
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -29,7 +29,7 @@ class FileModel(BaseModel):
 
 
 def printable_text(text: str) -> str:
-    """Refuse control characters and line breaks, which would break a line of output, with a `ValueError`."""
+    """Return the text; raise `ValueError` if it holds control characters or line breaks, which would break output."""
     for character in text:
         if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
             raise ValueError(f"holds the control character U+{ord(character):04X}, must be printable text")
@@ -56,7 +56,7 @@ Node = Annotated[int, Field(ge=0, le=INT64_MAX)]
 
 
 def short_number(value: float) -> float:
-    """Return a whole number as an integer, an integer as it is."""
+    """Return a whole number below 1e15 as an integer, any other number unchanged."""
     if isinstance(value, Integral):
         return int(value)
     value = float(value)
@@ -64,7 +64,7 @@ def short_number(value: float) -> float:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON holds it: dataclasses and mappings as objects, without what is None."""
+    """Return a value as JSON holds it: dataclasses and mappings as objects, without fields that are None."""
     if is_dataclass(value):
         return plain({field.name: getattr(value, field.name) for field in fields(value)})
     if isinstance(value, Mapping):
@@ -75,7 +75,7 @@ def plain(value: Any) -> Any:
 
 
 class InstanceModel(FileModel):
-    """Beginning of every instance file; a kind narrows ``kind`` and adds the keys of its problems."""
+    """Keys that all instance files have; a kind of problem narrows ``kind`` and adds its own keys."""
 
     format: Literal["allocopt-instance"]
     version: Literal[1]
@@ -84,7 +84,7 @@ class InstanceModel(FileModel):
 
 
 class SolutionModel(FileModel):
-    """A solver's answer to one instance; a kind adds its ``strategy`` and the key that holds the solution."""
+    """A solver's answer to one instance; a kind of problem adds its ``strategy`` and the key of its solution."""
 
     kind: ClassVar[str]
     answer_key: ClassVar[str]
@@ -96,11 +96,11 @@ class SolutionModel(FileModel):
     solver: Annotated[Text, Field(description="Name of the solver.")]
     status: Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN", "INTERRUPTED"]
     objective: Annotated[float | None, Field(description="Objective of the solution; null without one.")]
-    bound: Annotated[float | None, Field(description="Proven bound; null where there is none.")]
+    bound: Annotated[float | None, Field(description="Proven bound; null without one.")]
     seed: Annotated[int | None, Field(description="Seed that the solver was given.")] = None
-    solver_version: Annotated[Text | None, Field(description="Version of what did the work.")] = None
+    solver_version: Annotated[Text | None, Field(description="Version of the solver.")] = None
     certificate: Annotated[
-        dict[str, Any] | None, Field(description="What proves the bound, by its method; see `allocopt verify --bound`.")
+        dict[str, Any] | None, Field(description="Certificate that proves the bound; see `allocopt verify --bound`.")
     ] = None
 
     @classmethod
@@ -110,12 +110,12 @@ class SolutionModel(FileModel):
 
     @property
     def answer(self) -> Any:
-        """The solution as the file holds it; None where none was found."""
+        """The solution as the file holds it; None if none was found."""
         return getattr(self, self.answer_key)
 
 
 def check_header(obj: object, where: Path | str, file_format: str) -> dict[str, object]:
-    """Return an object of a file format and version; raise `BadFileError` if the value is none."""
+    """Return a value that is an object of a file format and this version; raise `BadFileError` otherwise."""
     if not isinstance(obj, dict):
         raise bad_file(where, "top level", f"is {shown(obj)}, must be an object")
     for key, right in (("format", file_format), ("version", VERSION)):
@@ -129,8 +129,8 @@ def check_header(obj: object, where: Path | str, file_format: str) -> dict[str, 
 
 
 def validated(model: type[Model], obj: object, where: Path | str) -> Model:
-    """Validate a parsed value against a model; a `BadFileError` names the first fault and counts the others."""
-    # Where a model is built is no Python: what Ctrl-C raises there ends as an error of the model.
+    """Return a parsed value as a model; raise `BadFileError` with the first fault and the number of others."""
+    # Models are built in native code, where Ctrl-C would become an error of the model.
     with interrupted_after():
         model.model_rebuild()
     try:
@@ -140,15 +140,15 @@ def validated(model: type[Model], obj: object, where: Path | str) -> Model:
 
 
 def first_fault(error: ValidationError, obj: object) -> tuple[str, str]:
-    """Return the place of the first fault of a value, and the fault with a count of the others."""
+    """Return the place of the first fault of a value, and the fault with the number of others."""
     faults = error.errors(include_url=False)
-    # A misspelt key is also missing under its right name: the unknown key comes first.
+    # A misspelt key is both unknown and missing under its right name: report the unknown key.
     first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     is_of_key = first["loc"][-1:] == ("[key]",)
     place = ""
     for part in first["loc"][:-2] if is_of_key else first["loc"]:
-        # What is not in the file tells the branches of a union.
+        # Parts that are not in the file name the branch of a union: skip them.
         if isinstance(obj, dict) and part in obj:
             obj = obj[part]
             place += f".{part}"

@@ -18,19 +18,19 @@ from allocopt.errors import MissingPackageError
 from allocopt.files.faults import bad_file, memory_faults_named, os_fault, shown
 
 LARGEST_FILE = 1_000_000_000
-"""Bytes, decompressed, above which a file is refused, so that an endless one does not exhaust the memory."""
+"""Largest size of a file, decompressed, in bytes; an endless file must not use up the memory."""
 MOST_UNPACKED, LEAST_UNPACKED = 200, 50_000_000
-"""Times its size to which a compressed file may grow, and bytes to which any may: traces of jobs grow tenfold."""
-_LONGEST_INTEGER = 20  # Characters, sign included, above which one is refused unread; 64 bits need no more
-_DEEPEST_NESTING = 64  # Brackets inside brackets that are told apart where a file is nested too deeply to be read
+"""Largest factor by which a compressed file may grow, and a size in bytes to which any may; traces grow tenfold."""
+_LONGEST_INTEGER = 20  # Largest number of characters of an integer, with its sign; 64 bits need no more
+_DEEPEST_NESTING = 64  # Depth of brackets at which the search for a fault reports that the nesting is too deep
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 _COMPRESSIONS = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\x00", ".bz2": b"BZh"}
-"""Endings of compressed files that are read, and what their bytes begin with."""
+"""Suffixes of compressed files that can be read, and their first bytes."""
 _NO_TEXT = {
-    b"\x28\xb5\x2f\xfd": "is compressed by zstd, which is not read; decompress it: zstd -d",
-    b"\x04\x22\x4d\x18": "is compressed by lz4, which is not read; decompress it: lz4 -d",
+    b"\x28\xb5\x2f\xfd": "is compressed by zstd, which is not supported; decompress it: zstd -d",
+    b"\x04\x22\x4d\x18": "is compressed by lz4, which is not supported; decompress it: lz4 -d",
     b"PK\x03\x04": "is a zip archive, such as a workbook of Excel; unpack it, or save the table as .csv",
     b"\xd0\xcf\x11\xe0": "is a workbook of Excel; save the table as .csv",
     b"PAR1": "is a Parquet file; its name must end in .parquet",
@@ -38,8 +38,8 @@ _NO_TEXT = {
     b"\x89HDF": "is an HDF5 file; export the table as .csv",
     b"%PDF": "is a PDF, must be a text file",
 }
-"""What the bytes of some files that are no text begin with, and what these are."""
-_TAR = slice(257, 262)  # where a tar archive has the word ``ustar``
+"""Messages for some kinds of files that are not text, by their first bytes."""
+_TAR = slice(257, 262)  # place of the word ``ustar`` in a tar archive
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -48,7 +48,7 @@ _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|[{}\[\],:]|[^\s{}\[\],:"]+', re
 
 
 class _RefusedError(ValueError):
-    """Well-formed JSON that Python would read, but that has no exact meaning."""
+    """JSON that Python would read, but that is ambiguous or not exact, such as a key given twice."""
 
 
 @memory_faults_named
@@ -82,26 +82,26 @@ def read_bytes(path: Path) -> bytes:
     except ValueError:
         raise bad_file(path, "is not a possible file name") from None
     if len(data) > LARGEST_FILE:
-        raise bad_file(path, f"has more than {LARGEST_FILE} bytes, the largest file that is read")
+        raise bad_file(path, f"has more than {LARGEST_FILE} bytes; larger files are refused")
     return data
 
 
 def most_unpacked(size: int) -> int:
-    """Return how many bytes a compressed file of a size may hold: a few kilobytes can stand for gigabytes of zeros."""
+    """Return to how many bytes a compressed file may grow; a few kilobytes could unpack to gigabytes of zeros."""
     return min(LARGEST_FILE, max(LEAST_UNPACKED, MOST_UNPACKED * size))
 
 
 def without_compression(name: str) -> str:
-    """Return the name of a file without the ending of a compressed one, such as ``.gz``."""
+    """Return the name of a file without a suffix of compression, such as ``.gz``."""
     for ending in _COMPRESSIONS:
         name = name.removesuffix(ending)
     return name
 
 
 def decompressed(where: Path | str, data: bytes) -> bytes:
-    """Undo compression by xz or bzip2, if the bytes begin so, or else by gzip.
+    """Return data decompressed by xz or bzip2, if its first bytes are theirs, or else by gzip.
 
-    Refuses what grows beyond `LARGEST_FILE` or `MOST_UNPACKED` times its size.
+    Raises `BadFileError` if that fails, or if the data grows beyond `most_unpacked`.
     """
     most = most_unpacked(len(data))
     try:
@@ -110,7 +110,7 @@ def decompressed(where: Path | str, data: bytes) -> bytes:
     except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise bad_file(where, f"cannot be decompressed: {error}") from None
     if len(unpacked) > most:
-        raise bad_file(where, f"has more than {most} bytes when it is decompressed, the most that are read")
+        raise bad_file(where, f"has more than {most} bytes when it is decompressed; larger files are refused")
     return unpacked
 
 
@@ -123,8 +123,8 @@ def _stream(data: bytes) -> gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File:
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a text, with their ends, as csv splits them."""
-    # Python's other ends of a line, such as U+2028 or a form feed, may stand in a name.
+    """Return the lines of a text with their ends, split as csv does."""
+    # Other characters that Python takes for ends of lines, such as U+2028 or a form feed, may be part of a name.
     return _LINE.findall(text)
 
 
@@ -138,7 +138,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_yaml(path: Path) -> object:
-    """Read a YAML file of one document; raises what `read_yaml_documents` does."""
+    """Read a YAML file of one document; raises the same errors as `read_yaml_documents`."""
     documents = read_yaml_documents(path)
     if len(documents) > 1:
         raise bad_file(path, f"holds {len(documents)} YAML documents, must be one")
@@ -148,7 +148,7 @@ def read_yaml(path: Path) -> object:
 def read_yaml_documents(path: Path) -> list[object]:
     """Read the documents of a YAML file, without empty ones.
 
-    Raises `BadFileError` if it is no YAML, `MissingPackageError` if PyYAML is not installed.
+    Raises `BadFileError` if it is not YAML, `MissingPackageError` if PyYAML is not installed.
     """
     try:
         yaml = import_module("yaml")
@@ -167,7 +167,10 @@ def read_yaml_documents(path: Path) -> list[object]:
 
 
 def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:
-    """Parse JSON without NaN, Infinity, a key twice and too large numbers; ``first_line`` is that of the text."""
+    """Return the value of a JSON text whose first line has the number ``first_line`` in its file.
+
+    Raises `BadFileError` if it is not JSON, or has NaN, Infinity, a key given twice or a number that is too large.
+    """
     if not text.strip():
         raise bad_file(where, "is empty, must hold JSON")
     try:
@@ -176,7 +179,7 @@ def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:
             object_pairs_hook=_object,
             parse_constant=_refuse,
             parse_float=lambda digits: value if math.isfinite(value := float(digits)) else _refuse(digits),
-            # A long one is refused before time is spent on its digits.
+            # Refuse a long integer before parsing its digits, which takes long.
             parse_int=lambda digits: int(digits) if len(digits) <= _LONGEST_INTEGER else _refuse(digits),
         )
     except json.JSONDecodeError as error:
@@ -201,7 +204,7 @@ def _refuse(text: str) -> NoReturn:
 
 
 def _first_refused(text: str) -> tuple[int, str]:
-    """Return position and wording of the first thing that `parse_json` refuses; up to there the grammar is right."""
+    """Return the position and the fault of the first part that `parse_json` refuses; before it, the text is JSON."""
     open_keys: list[set[str]] = []
     for token in _TOKEN.finditer(text):
         word, string, colon = token[0], token[1], token[2]
@@ -214,7 +217,7 @@ def _first_refused(text: str) -> tuple[int, str]:
             if key in open_keys[-1]:
                 return token.start(), f"key {shown(key)} is given twice"
             open_keys[-1].add(key)
-        # The grammar may break right behind a number; what comes first is told first.
+        # The text may not be JSON right after a number, so match only its beginning.
         elif constant := _CONSTANT.match(word):
             return token.start(), f"is {constant[0]}, which JSON does not have; must be a finite number or null"
         elif number := _NUMBER.match(word):

@@ -1,4 +1,4 @@
-"""Writing of files, whole or not at all, and of JSON that people can read."""
+"""Writing of files, completely or not at all, and of readable JSON."""
 
 import gzip
 import io
@@ -15,12 +15,12 @@ from allocopt.files.faults import write_faults_named
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in UTF-8, as `write_bytes` does; ``.gz`` is compressed, to the same bytes every time."""
+    """Write a text file in UTF-8 by `write_bytes`; a file ``.gz`` is compressed, equal texts to equal bytes."""
     with write_faults_named(path):
         data = text.encode("utf-8")
     if path.suffix == ".gz":
         buffer = io.BytesIO()
-        # Neither time nor file name go into the header: equal texts give equal files.
+        # No time and no file name in the header, so that equal texts give equal files.
         with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as stream:
             stream.write(data)
         data = buffer.getvalue()
@@ -28,29 +28,29 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file beside its place and rename it; raise `BadFileError` if that is not possible.
+    """Write a temporary file and rename it to the path; raise `BadFileError` if that is not possible.
 
-    A missing folder is made. On failure an older file stays as it was; otherwise the new one gets its permissions.
-    Pipes, devices and ``/dev/stdout`` are written to as they are.
+    A missing folder is made. On failure an older file remains unchanged; otherwise the new one gets its permissions.
+    Pipes, devices and ``/dev/stdout`` are written directly.
     """
-    # What /dev/stdout, /dev/fd/63 and the like stand for is open already: to open it again would begin at its start.
+    # Files behind /dev/stdout, /dev/fd/63 and the like are open already; opening them again would write at the start.
     descriptor = {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(path))
     if str(path.parent) in ("/dev/fd", "/proc/self/fd") and path.name.isdecimal():
         descriptor = int(path.name)
     with write_faults_named(path):
         if descriptor is not None:
-            # What was printed before comes before.
+            # Write earlier output first.
             if stream := {1: sys.stdout, 2: sys.stderr}.get(descriptor):
                 stream.flush()
             with open(descriptor, "wb", closefd=False) as file:
                 file.write(data)
         elif os.path.exists(path) and not os.path.isfile(path):
-            # A directory answers with its error; a pipe or /dev/null must not be replaced by a file.
+            # A pipe or /dev/null must not be replaced by a file. A directory raises its error here.
             path.write_bytes(data)
         else:
             place = Path(os.path.realpath(path))
             place.parent.mkdir(parents=True, exist_ok=True)
-            # In the same folder, for only there renaming is one step that cannot be half done.
+            # In the same folder, because renaming is atomic only within a file system.
             temporary = place.with_name(f".{uuid4().hex}.part")
             try:
                 temporary.write_bytes(data)
@@ -67,6 +67,6 @@ def compact_json(value: object) -> str:
 
 
 def json_by_line(value: Mapping[str, object]) -> str:
-    """Return the JSON of an object with one key a line, so that files can be read and compared."""
+    """Return the JSON of an object with one key per line, so that files are readable and can be compared."""
     lines = [f"  {compact_json(key)}: {compact_json(item)}" for key, item in value.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n" if lines else "{}\n"

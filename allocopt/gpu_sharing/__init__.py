@@ -1,1 +1,1 @@
-"""Placing pods that ask for fractions of GPUs on the nodes of a cluster, one after the other, by scores of nodes."""
+"""Placement of pods that ask for fractions of GPUs, one by one, on the node with the highest score."""

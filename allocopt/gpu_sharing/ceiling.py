@@ -1,10 +1,10 @@
-"""A ceiling of what any policy can allocate: the best packings of nodes, together with the pods that arrive.
+"""An upper bound on the GPUs that any policy can allocate, from the best packings of nodes with the arriving pods.
 
-The linear program of Gilmore and Gomory (1961) chooses how many nodes of each kind hold which packing, with no more
-pods of a request than arrive. Any prices of requests give a bound: what all pods cost at these prices, and for every
-node the best packing at what pods are worth beyond them. Column generation looks for the prices of the lowest bound.
+The linear program of Gilmore and Gomory (1961) chooses how many nodes of each kind have which packing, with at most as
+many pods of a request as arrive. Any prices of requests give a bound: the prices of all pods, plus for every node the
+best packing, in which a pod counts its worth minus its price. Column generation finds the prices of the lowest bound.
 
-Packings are relaxed, so that the bound holds: memory does not count, and cores of pods and nodes are rounded down to
+Packings are relaxed, which keeps the bound valid: memory is ignored, and cores of pods and nodes are rounded down to
 halves.
 """
 
@@ -23,7 +23,7 @@ from allocopt.kernels.ready import make_ready
 
 CPU_UNIT = 500  # thousandths of a core
 MOST_ROUNDS = 300
-CLOSE = 1e-4  # relative gap between the bound and the linear program at which the search ends
+CLOSE = 1e-4  # relative gap between bound and linear program at which column generation stops
 
 _NOTHING = -1
 
@@ -32,7 +32,7 @@ _NOTHING = -1
 def _fill_one_gpu(
     cpu: IntArray, takes_whole: BoolArray, parts: IntArray, gains: FloatArray, best: FloatArray, last: IntArray
 ) -> None:
-    """Find the most that pods on one GPU are worth within so many parts and cores, and the last of these pods."""
+    """Fill ``best`` with the highest worth of pods on one GPU by its parts and cores, ``last`` with the last pod."""
     whole = best.shape[0] - 1
     for k in range(cpu.size):
         if takes_whole[k] or gains[k] <= 0.0:
@@ -49,10 +49,10 @@ def _fill_gpus(
     cpu: IntArray, n_gpus: IntArray, takes_whole: BoolArray, gains: FloatArray, one: FloatArray, best: FloatArray,
     how: IntArray,
 ) -> None:  # fmt: skip
-    """Find the most that pods on so many GPUs are worth within so many cores, and what the last of the GPUs hold.
+    """Fill ``best`` with the highest worth of pods by number of GPUs and cores, ``how`` with the last choice.
 
-    Where ``how < n`` that is the request ``how`` for whole GPUs; otherwise the best pods on one GPU that ask for at
-    most ``how - n`` units of cores.
+    If ``how < n``, that is request ``how`` for whole GPUs; otherwise the best pods on one GPU with at most ``how - n``
+    units of cores.
     """
     n = cpu.size
     for gpus in range(1, best.shape[0]):
@@ -71,16 +71,16 @@ def _fill_gpus(
 
 @kernel(float64(int64[::1], int64[::1], int64[::1], float64[::1], int64, int64, int64, int64[::1]), allocates=True)
 def best_packing(
-    cpu: IntArray,  # units of cores that requests ask for
+    cpu: IntArray,  # units of cores of each request
     n_gpus: IntArray,
-    parts: IntArray,  # parts of each GPU
-    gains: FloatArray,  # what a pod of a request is worth
+    parts: IntArray,  # parts of each of its GPUs
+    gains: FloatArray,  # worth of a pod of each request
     all_cpu: int,
     all_gpus: int,
-    whole: int,  # parts of a GPU
+    whole: int,  # parts of a whole GPU
     counts: IntArray,
 ) -> float:
-    """Write how many pods of each request are in the best packing of a node; return what it is worth."""
+    """Write into ``counts`` the pods of each request in the best packing of a node; return the worth of the packing."""
     n = cpu.size
     one, last = np.zeros((whole + 1, all_cpu + 1)), np.full((whole + 1, all_cpu + 1), _NOTHING)
     best, how = np.zeros((all_gpus + 1, all_cpu + 1)), np.full((all_gpus + 1, all_cpu + 1), _NOTHING)
@@ -108,19 +108,19 @@ def best_packing(
 
 
 class _Requests(NamedTuple):
-    """Requests for GPUs that arrive, in units; arrays of shape ``(n,)``."""
+    """Arriving requests for GPUs, in units; arrays have shape ``(n,)``."""
 
     cpu: IntArray
     n_gpus: IntArray
-    parts: IntArray  # of each GPU
+    parts: IntArray  # of each of its GPUs
     worth: FloatArray  # thousandths of GPUs
-    available: FloatArray  # pods that arrive
+    available: FloatArray  # number of pods that arrive
     models: tuple[frozenset[str], ...]
-    whole: int  # parts of a GPU
+    whole: int  # parts of a whole GPU
 
     @classmethod
     def of(cls, arrivals: PodList) -> "_Requests":
-        """Return those of some pods."""
+        """Return the requests of some pods."""
         arrived = np.bincount(arrivals.request_of, minlength=len(arrivals.requests))
         asking = [at for at, one in enumerate(arrivals.requests) if one.gpus and arrived[at]]
         requests = [arrivals.requests[at] for at in asking]
@@ -136,26 +136,26 @@ class _Requests(NamedTuple):
         )
 
     def run_on(self, model: str) -> BoolArray:
-        """Whether each request may run on GPUs of a model."""
+        """Return whether each request may run on GPUs of a model."""
         return np.array([not accepted or model in accepted for accepted in self.models], dtype=np.bool_)
 
 
 class _Master:
-    """The linear program over the packings that are known."""
+    """The linear program over the packings found so far."""
 
     def __init__(self, requests: _Requests, counts: FloatArray) -> None:
         self._requests, self._counts = requests, counts
         self._packings: dict[tuple[int, bytes], IntArray] = {}
 
     def add(self, kind: int, packing: IntArray) -> bool:
-        """Add a packing of a kind of node; return whether it was unknown."""
+        """Add a packing of a kind of node; return whether it is new."""
         key = (kind, packing.tobytes())
         is_new = key not in self._packings
         self._packings[key] = packing
         return is_new
 
     def solve(self) -> tuple[float, FloatArray]:
-        """Return the worth of the best choice of packings, and the prices of requests."""
+        """Return the worth of the best choice of packings, and the dual prices of the requests."""
         try:
             from scipy.optimize import linprog
         except ModuleNotFoundError:
@@ -172,7 +172,7 @@ class _Master:
 
 
 def most_allocated(nodes: Sequence[GpuNode], arrivals: PodList) -> float:
-    """Return a share of the GPUs that no placement of these pods on these nodes exceeds, 0 to 1. Needs scipy."""
+    """Return an upper bound, 0 to 1, on the share of the GPUs that a placement of these pods allocates. Needs scipy."""
     make_ready((best_packing,))
     total = sum(WHOLE * node.gpus for node in nodes)
     asked = _Requests.of(arrivals)

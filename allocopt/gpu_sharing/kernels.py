@@ -1,6 +1,6 @@
-"""Pods are placed one after the other on the node with the highest score; each kind of state scores nodes its own way.
+"""Kernels that place pods one by one on the node with the highest score; each kind of state has its own score.
 
-A score of a node for a request holds until another pod is placed on the node.
+The score of a node for a request is valid until another pod is placed on the node.
 """
 
 import math
@@ -14,9 +14,9 @@ from allocopt.gpu_sharing.state import BEST_FIT, FGD, WEIGHTED, BestFitState, Fg
 from allocopt.kernels.compiled import helper, inlined, kernel, question
 
 NOWHERE = -1
-MOST_CPU, MOST_GPU = 128_000, 8_000  # thousandths of the largest node, by which best fit divides
+MOST_CPU, MOST_GPU = 128_000, 8_000  # thousandths of cores and GPUs of the largest node; best fit divides by them
 
-ROUNDING = 1e-9  # added before a score is rounded down, so that sums which should be whole count as whole
+ROUNDING = 1e-9  # added before a score is rounded down, so that rounding errors do not reduce a whole number by 1
 
 PolicyState = FgdState | BestFitState | WeightedState
 
@@ -28,14 +28,14 @@ def score_node(state: PolicyState, request: int, node: int) -> None:
 
 @inlined
 def _accepts(gpus: SharedGpus, request: int, node: int) -> bool:
-    """Whether a request may run on the GPUs of a node, by their model."""
+    """Return whether a request may run on GPUs of the node's model."""
     models = gpus.requests[request].models
     return bool(models == 0 or models & gpus.nodes[node].model != 0)
 
 
 @inlined
 def _usable_gpus(gpus: SharedGpus, request: int, node: int) -> int:
-    """Return how many GPUs of a node have as much free as a request asks of each."""
+    """Return how many GPUs of a node have enough free for a request."""
     usable, asked = 0, gpus.requests[request].gpu_milli
     for gpu in range(gpus.nodes[node].n_gpus):
         usable += gpus.free[node, gpu] >= asked
@@ -44,7 +44,7 @@ def _usable_gpus(gpus: SharedGpus, request: int, node: int) -> int:
 
 @helper()
 def has_room(gpus: SharedGpus, request: int, node: int) -> bool:
-    """Whether a node has room for a request."""
+    """Return whether a node has room for a request."""
     one, there = gpus.requests[request], gpus.nodes[node]
     if one.cpu > there.cpu or one.memory > there.memory:
         return False
@@ -53,7 +53,7 @@ def has_room(gpus: SharedGpus, request: int, node: int) -> bool:
 
 @helper()
 def free_gpu_milli(gpus: SharedGpus, node: int) -> int:
-    """Return what is free on all GPUs of a node, in thousandths."""
+    """Return the free capacity of all GPUs of a node, in thousandths."""
     free = 0
     for gpu in range(gpus.nodes[node].n_gpus):
         free += gpus.free[node, gpu]
@@ -62,7 +62,7 @@ def free_gpu_milli(gpus: SharedGpus, node: int) -> int:
 
 @inlined
 def _share_within(gpus: SharedGpus, first: int, end: int, cpu: int) -> float:
-    """Return the share of typical pods of a demand that ask for no more cores."""
+    """Return the share of typical pods with a demand that ask for at most ``cpu``."""
     begin, last = first, end
     while first < last:
         middle = (first + last) // 2
@@ -75,10 +75,11 @@ def _share_within(gpus: SharedGpus, first: int, end: int, cpu: int) -> float:
 
 @helper()
 def fragments(gpus: SharedGpus, node: int) -> float:
-    """Return what typical pods cannot use of the free GPUs of a node, in thousandths, averaged by their shares.
+    """Return how much of a node's free GPUs typical pods cannot use, in thousandths, averaged by their shares.
 
-    A pod that has no room there can use nothing, memory apart; another one all but the GPUs with less free than it
-    asks for. A pod without GPUs uses nothing of them. Weng et al. (ATC 2023), section 4.1, as their program has it.
+    A pod that does not fit cannot use anything; memory is ignored. A pod that fits can use all but the GPUs that have
+    less free than it asks for. A pod without GPUs cannot use any. See Weng et al. (ATC 2023), section 4.1; details are
+    as in their program.
     """
     found, free, cpu = 0.0, free_gpu_milli(gpus, node), gpus.nodes[node].cpu
     if free == 0:
@@ -101,14 +102,14 @@ def fragments(gpus: SharedGpus, node: int) -> float:
 
 @inlined
 def is_small(gpus: SharedGpus, request: int) -> bool:
-    """Whether a request asks for less than one GPU."""
+    """Return whether a request asks for less than one GPU."""
     one = gpus.requests[request]
     return bool(one.n_gpus == 1 and one.gpu_milli < WHOLE)
 
 
 @helper()
 def first_usable(gpus: SharedGpus, request: int, node: int) -> int:
-    """Return the first GPUs of a node that a request can get, as bits."""
+    """Return the first GPUs of a node that have room for a request, as bits."""
     bits, missing, asked = 0, gpus.requests[request].n_gpus, gpus.requests[request].gpu_milli
     for gpu in range(gpus.nodes[node].n_gpus):
         if missing > 0 and gpus.free[node, gpu] >= asked:
@@ -119,7 +120,7 @@ def first_usable(gpus: SharedGpus, request: int, node: int) -> int:
 
 @helper()
 def hold_on_node(gpus: SharedGpus, request: int, node: int, bits: int, sign: int) -> None:
-    """Take what a request asks for from a node and these GPUs (sign 1), or give it back (sign -1)."""
+    """Take the resources of a request from a node and these GPUs (sign 1), or return them (sign -1)."""
     one, there = gpus.requests[request], gpus.nodes[node]
     there.cpu -= sign * one.cpu
     there.memory -= sign * one.memory
@@ -130,7 +131,7 @@ def hold_on_node(gpus: SharedGpus, request: int, node: int, bits: int, sign: int
 
 @inlined
 def _is_tried(gpus: SharedGpus, request: int, node: int, gpu: int) -> bool:
-    """Whether a small request may get a GPU; of GPUs with equal amounts free only the first one is tried."""
+    """Return whether a small request tries a GPU; of GPUs with equal amounts free it tries only the first."""
     free = gpus.free[node, gpu]
     if free < gpus.requests[request].gpu_milli:
         return False
@@ -142,13 +143,13 @@ def _is_tried(gpus: SharedGpus, request: int, node: int, gpu: int) -> bool:
 
 @question
 def score_placed(state: PolicyState, request: int, node: int, bits: int, free_before: int) -> float:
-    """Return the score of a node that holds a request already, on these GPUs; so much was free on all before."""
+    """Return the score of a node after a request was placed on these GPUs; ``free_before`` was free on all before."""
     raise NotImplementedError
 
 
 @inlined
 def _score_by_trial(state: PolicyState, request: int, node: int) -> None:
-    """Place a request on all GPUs that it may get, one way after the other; keep the best, the first of equal ones."""
+    """Try a request on each choice of GPUs; store the best score and choice, the first of equal ones."""
     gpus, free = state.gpus, free_gpu_milli(state.gpus, node)
     gpus.scores[request, node] = -np.inf
     for gpu in range(gpus.nodes[node].n_gpus if is_small(gpus, request) else 1):
@@ -167,7 +168,7 @@ def _score_by_trial(state: PolicyState, request: int, node: int) -> None:
 @score_placed.answer(FgdState)
 @helper()
 def _removed_fragments(state: FgdState, request: int, node: int, bits: int, free_before: int) -> float:
-    """Score by the fragments that the pod removes, rounded to whole numbers as the schedulers of Kubernetes do."""
+    """Return the score by the fragments that the pod removes, rounded to an integer as Kubernetes schedulers do."""
     removed = (state.gpus.nodes[node].fragments - fragments(state.gpus, node)) / WHOLE
     return float(math.floor(100.0 / (1.0 + math.exp(-removed)) + ROUNDING))
 
@@ -181,7 +182,7 @@ def _score_by_fgd(state: FgdState, request: int, node: int) -> None:
 
 @inlined
 def _tightest_usable(gpus: SharedGpus, request: int, node: int) -> int:
-    """Return the GPUs that a request gets by best fit: a small one the GPU with the least free, as bits."""
+    """Return the GPUs that a request gets by best fit, as bits; a small request gets the GPU with the least free."""
     if not is_small(gpus, request):
         return int(first_usable(gpus, request, node))
     best = NOWHERE
@@ -194,7 +195,7 @@ def _tightest_usable(gpus: SharedGpus, request: int, node: int) -> int:
 @score_node.answer(BestFitState)
 @helper()
 def _score_by_best_fit(state: BestFitState, request: int, node: int) -> None:
-    """Score a node by what is left of its cores and GPUs, rounded to whole numbers."""
+    """Score a node by its remaining cores and GPUs, rounded to an integer."""
     gpus = state.gpus
     one, there = gpus.requests[request], gpus.nodes[node]
     left_gpu = free_gpu_milli(gpus, node) - one.n_gpus * one.gpu_milli
@@ -224,7 +225,7 @@ def wanted_model(gpus: SharedGpus, node: int) -> float:
 @score_placed.answer(WeightedState)
 @helper()
 def _weighted_sum(state: WeightedState, request: int, node: int, bits: int, free_before: int) -> float:
-    """Return the sum of `TERMS` with weights."""
+    """Return the weighted sum of `TERMS`."""
     gpus, weights = state.gpus, state.weights
     there, gpu, left = gpus.nodes[node], 0, 0
     before, after, free = there.fragments, fragments(gpus, node), free_gpu_milli(gpus, node)
@@ -241,7 +242,7 @@ def _weighted_sum(state: WeightedState, request: int, node: int, bits: int, free
         score += weights[5] * (left + gpus.requests[request].gpu_milli == WHOLE)
     score += weights[6] * _idle_gpus(gpus, node) / 8.0 + weights[7] * free / (8.0 * WHOLE)
     if there.n_gpus > 0:
-        # Nearly 1 where cores are free, but nothing of a GPU.
+        # Nearly 1 if cores are free but no GPU is.
         cores = there.cpu / max(free, 1)
         score += weights[8] * cores / (cores + 8.0)
     if there.all_cpu > 0:
@@ -254,7 +255,7 @@ def _weighted_sum(state: WeightedState, request: int, node: int, bits: int, free
 @score_node.answer(WeightedState)
 @helper()
 def _score_by_weights(state: WeightedState, request: int, node: int) -> None:
-    """Score a node by the sum of `TERMS` with weights."""
+    """Score a node by the weighted sum of `TERMS`."""
     _score_by_trial(state, request, node)
 
 
@@ -283,17 +284,17 @@ def _place_all(state: PolicyState, arrivals: IntArray, nodes: IntArray, chosen: 
 
 @kernel(void(FGD, int64[::1], int64[::1], int64[::1]))
 def place_by_fgd(state: FgdState, arrivals: IntArray, nodes: IntArray, chosen: IntArray) -> None:
-    """Place pods, given by their requests, by the gradient of fragmentation; ``NOWHERE`` where there is no room."""
+    """Place pods, given by their requests, by fragmentation gradient descent; ``NOWHERE`` if there is no room."""
     _place_all(state, arrivals, nodes, chosen)
 
 
 @kernel(void(BEST_FIT, int64[::1], int64[::1], int64[::1]))
 def place_by_best_fit(state: BestFitState, arrivals: IntArray, nodes: IntArray, chosen: IntArray) -> None:
-    """Place pods, given by their requests, by best fit; ``NOWHERE`` where there is no room."""
+    """Place pods, given by their requests, by best fit; ``NOWHERE`` if there is no room."""
     _place_all(state, arrivals, nodes, chosen)
 
 
 @kernel(void(WEIGHTED, int64[::1], int64[::1], int64[::1]))
 def place_by_weights(state: WeightedState, arrivals: IntArray, nodes: IntArray, chosen: IntArray) -> None:
-    """Place pods, given by their requests, by weighted terms; ``NOWHERE`` where there is no room."""
+    """Place pods, given by their requests, by weighted terms; ``NOWHERE`` if there is no room."""
     _place_all(state, arrivals, nodes, chosen)

@@ -1,4 +1,4 @@
-"""Placing arriving pods on nodes by a policy; policies are found by name."""
+"""Placement of arriving pods by a policy, and policies by name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
@@ -17,7 +17,7 @@ GROUP = "allocopt.pod_policies"
 
 
 class PodPolicy(Protocol):
-    """Scores nodes for pods."""
+    """A policy that scores nodes for pods."""
 
     @property
     def name(self) -> str:
@@ -25,9 +25,9 @@ class PodPolicy(Protocol):
 
     @property
     def kernel(self) -> Callable[[Any, IntArray, IntArray, IntArray], None]:
-        """Kernel that takes the state, the request of each pod, and arrays for the node of each and its GPUs as bits.
+        """Kernel that takes the state, the request of each pod, and arrays for the results.
 
-        It writes -1 and 0 where there is no room.
+        It writes the node of each pod and its GPUs as bits, or -1 and 0 if there is no room.
         """
 
     def state(self, gpus: SharedGpus) -> Any:
@@ -40,7 +40,7 @@ def pod_policy_names() -> list[str]:
 
 
 def pod_policy(name: str, options: Mapping[str, Any] | None = None) -> PodPolicy:
-    """Return the policy of a name, with options; raises `UsageError` if there is none."""
+    """Return the policy of a name, with options; raise `UsageError` if there is none."""
     return cast(PodPolicy, make_plugin(GROUP, "pod policy", name, options, ("kernel", "state")))
 
 
@@ -48,13 +48,13 @@ class PlacedPods(NamedTuple):
     """Pods in the order of arrival, and where they were placed."""
 
     pods: PodList
-    nodes: IntArray  # by number in the order of names; -1 for a pod that found no room
-    chosen: IntArray  # GPUs on the node, as bits
-    gpu_milli: int  # thousandths of GPUs that there are
+    nodes: IntArray  # number of each pod's node in the order of names; -1 if it was rejected
+    chosen: IntArray  # its GPUs on the node, as bits
+    gpu_milli: int  # capacity of all GPUs, in thousandths
 
     @property
     def placed(self) -> BoolArray:
-        """Which pods found room, shape ``(n,)``."""
+        """Whether each pod was placed, shape ``(n,)``."""
         found: BoolArray = self.nodes != NOWHERE
         return found
 
@@ -73,28 +73,28 @@ class PlacedPods(NamedTuple):
 def place_pods(
     nodes: Sequence[GpuNode], pods: PodList, arrivals: PodList, policy: PodPolicy, *, typical_share: float = 1.0
 ) -> PlacedPods:
-    """Place pods as they arrive, each on the node with the highest score, of equal ones the first by name.
+    """Place pods as they arrive, each on the node with the highest score; of equal nodes the first by name is taken.
 
     Parameters
     ----------
     nodes
-        The nodes; some have GPUs.
+        The nodes, of which at least one has GPUs.
     pods
-        The pods of a usual time, from which policies learn what is asked for often.
+        Pods of a typical period, from which policies learn the frequent requests.
     arrivals
-        The pods that arrive, with requests of ``pods`` (see `PodList.arrivals`). None ever leaves.
+        The pods that arrive, with requests of ``pods`` (see `PodList.arrivals`). They never leave.
     policy
-        What scores nodes.
+        The policy that scores nodes.
     typical_share
-        Count fragments by the most frequent requests that together make up this share of all pods, above 0 to 1.
+        Compute fragments for the most frequent requests that together make up this share of all pods, above 0 to 1.
     """
     if arrivals.requests != pods.requests:
-        raise UsageError("the pods that arrive must be drawn from the pods: PodList.arrivals")
+        raise UsageError("arrivals must have the requests of pods: draw them by PodList.arrivals")
     if not 0 < typical_share <= 1:
-        raise UsageError(f"the typical share is {typical_share}, must be above 0 and at most 1")
+        raise UsageError(f"typical_share is {typical_share}, must be above 0 and at most 1")
     total = sum(WHOLE * node.gpus for node in nodes)
     if not total:
-        raise UsageError("no node has a GPU")
+        raise UsageError("no node has a GPU; at least one must")
     gpus = shared_gpus(sorted(nodes, key=lambda node: node.name), pods, typical_share)
     found: Any = np.full(len(arrivals), NOWHERE, dtype=np.int64)
     chosen = np.zeros(len(arrivals), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Nodes with GPUs that pods share, the pods that arrive, and their tables in the openb traces of Alibaba.
+"""Nodes with GPUs that pods share, arriving pods, and their tables in the openb traces of Alibaba.
 
 https://github.com/alibaba/clusterdata, cluster-trace-gpu-v2023
 """
@@ -15,14 +15,14 @@ from allocopt.files.csv_rows import csv_rows, number_at_least_0
 from allocopt.files.faults import bad_file, problem_faults_named, shown
 
 WHOLE = 1000
-"""Parts of a GPU that can be asked for: all of it."""
+"""A whole GPU, in thousandths."""
 
-MOST_GPUS = 62  # of a node: sets of GPUs are bits of a number
+MOST_GPUS = 62  # per node, because sets of GPUs are bits of an integer
 
 
 @dataclass(frozen=True, slots=True)
 class GpuNode:
-    """A node whose GPUs pods may share. Raises `InvalidProblemError` if a number makes no sense.
+    """A node whose GPUs pods may share. Raises `InvalidProblemError` if a number is out of its range.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class GpuNode:
     gpus
         Number of GPUs, 0 to 62.
     model
-        Their model; empty if that is not known.
+        Model of the GPUs; empty if unknown.
     """
 
     name: str
@@ -46,12 +46,12 @@ class GpuNode:
         if min(self.cpu_milli, self.memory_mib, self.gpus) < 0:
             raise InvalidProblemError(f"node {self.name}", "has a negative amount")
         if self.gpus > MOST_GPUS:
-            raise InvalidProblemError(f"node {self.name}", f"has {self.gpus} GPUs, the most taken are {MOST_GPUS}")
+            raise InvalidProblemError(f"node {self.name}", f"has {self.gpus} GPUs, must have at most {MOST_GPUS}")
 
 
 @dataclass(frozen=True, slots=True)
 class PodRequest:
-    """What a pod asks for, on one node. Raises `InvalidProblemError` if a number makes no sense.
+    """The request of a pod, on one node. Raises `InvalidProblemError` if a number is out of its range.
 
     Parameters
     ----------
@@ -78,24 +78,24 @@ class PodRequest:
         if not 0 <= self.gpu_milli <= WHOLE or (self.gpus > 0) != (self.gpu_milli > 0):
             raise InvalidProblemError("pod", f"{asked}, must be 1 to {WHOLE} of each")
         if self.gpus > 1 and self.gpu_milli < WHOLE:
-            raise InvalidProblemError("pod", f"{asked}, must be all of each where there are several")
+            raise InvalidProblemError("pod", f"{asked}, must be all of each GPU if it asks for several")
 
     @property
     def total_gpu_milli(self) -> int:
-        """Thousandths of GPUs, all of them together."""
+        """Sum over its GPUs, in thousandths."""
         return self.gpus * self.gpu_milli
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodList:
-    """Pods in their order: requests that differ, and the number of the request of each pod, shape ``(n,)``."""
+    """Pods in order: the distinct requests, and the number of the request of each pod, shape ``(n,)``."""
 
     requests: tuple[PodRequest, ...]
     request_of: IntArray
 
     @classmethod
     def of(cls, pods: Sequence[PodRequest]) -> "PodList":
-        """Return pods with the requests numbered by first appearance."""
+        """Return a list of pods; distinct requests are numbered by first appearance."""
         numbers: dict[PodRequest, int] = {}
         request_of = np.array([numbers.setdefault(pod, len(numbers)) for pod in pods], dtype=np.int64)
         return cls(tuple(numbers), request_of)
@@ -113,16 +113,16 @@ class PodList:
         return np.array([request.total_gpu_milli for request in self.requests], dtype=np.int64)
 
     def arrivals(self, gpu_milli: float, rng: np.random.Generator) -> "PodList":
-        """Return pods in a random order that together ask for at most so many thousandths of GPUs.
+        """Return pods in random order that together ask for at most ``gpu_milli`` thousandths of GPUs.
 
-        If all pods ask for less, pods drawn from them with replacement follow, up to the first one that would exceed
-        the amount; if they ask for more, random ones are left out. So did Weng et al. (USENIX ATC 2023, section 6.1).
-        If no pod asks for a GPU, none are drawn.
+        If all pods ask for less, pods drawn with replacement are added until the next one would exceed the amount. If
+        they ask for more, random pods are left out. This follows Weng et al. (USENIX ATC 2023, section 6.1). If no pod
+        asks for a GPU, none are added.
         """
         order, each = rng.permutation(self.request_of), self._gpu_milli_by_request
         kept, asked = len(order), int(each[order].sum())
         asks_for_gpus = asked > 0
-        # Random ones of a random order: those at its end.
+        # The order is random, so leaving out its last pods leaves out random ones.
         while kept and asked > gpu_milli:
             kept -= 1
             asked -= each[order[kept]]

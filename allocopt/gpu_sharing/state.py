@@ -1,4 +1,4 @@
-"""The state of nodes on which pods are placed, as kernels take it."""
+"""The state of nodes and requests, as the kernels that place pods take it."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -10,14 +10,14 @@ from allocopt.errors import InvalidProblemError
 from allocopt.gpu_sharing.pods import WHOLE, GpuNode, PodList, PodRequest
 from allocopt.kernels.arrays import FloatMatrix, IntMatrix, Records, record_dtype, record_type
 
-MOST_MODELS = 62  # of the nodes: sets of models are bits of a number, one of which stands for all others
+MOST_MODELS = 62  # of all nodes, because sets of models are bits of an integer; one more bit is for unknown models
 
 
 class NodeRecord(Protocol):
-    """What is free on a node, and what it has."""
+    """A node: its free resources and its capacity."""
 
-    cpu: int  # thousandths of a core
-    memory: int  # MiB
+    cpu: int  # free thousandths of a core
+    memory: int  # free MiB
     all_cpu: int
     all_memory: int
     n_gpus: int
@@ -27,13 +27,13 @@ class NodeRecord(Protocol):
 
 
 class RequestRecord(Protocol):
-    """What a pod asks for."""
+    """The request of a pod."""
 
     cpu: int
     memory: int
     n_gpus: int
     gpu_milli: int  # of each GPU
-    models: int  # those that it may run on, as bits; 0 for any
+    models: int  # models that it may run on, as bits; 0 for any
 
 
 class DemandRecord(Protocol):
@@ -47,15 +47,15 @@ class DemandRecord(Protocol):
 
 
 class SharedGpus(NamedTuple):
-    """Nodes, by name, and the scores that nodes have for requests, which hold until a pod is placed on the node."""
+    """Nodes, ordered by name, and their scores for requests; a score is valid until a pod is placed on the node."""
 
     nodes: Records[NodeRecord]
-    free: IntMatrix  # thousandths of each GPU that are free, ``(nodes, most GPUs)``
+    free: IntMatrix  # free thousandths of each GPU, shape ``(nodes, most GPUs of a node)``
     requests: Records[RequestRecord]
-    demands: Records[DemandRecord]  # what typical pods ask for of GPUs
-    cpu: IntArray  # cores that typical pods ask for, in thousandths, ascending within a demand
-    shares: FloatArray  # of typical pods that ask for a demand and no more cores
-    scores: FloatMatrix  # by request and node; -inf where there is no room
+    demands: Records[DemandRecord]  # requests of typical pods for GPUs
+    cpu: IntArray  # requests of typical pods for cores, in thousandths, ascending within a demand
+    shares: FloatArray  # cumulated within a demand: share of the typical pods that ask for at most ``cpu``
+    scores: FloatMatrix  # by request and node; -inf if there is no room
     chosen: IntMatrix  # GPUs of the node that the request would get, as bits
     n_placed: IntMatrix  # pods that were on the node when it was scored; -1 before
 
@@ -67,13 +67,13 @@ class FgdState(NamedTuple):
 
 
 class BestFitState(NamedTuple):
-    """The node on which the least is left."""
+    """Best fit: the node on which the least is left."""
 
     gpus: SharedGpus
 
 
 class WeightedState(NamedTuple):
-    """A sum of terms with weights."""
+    """A weighted sum of terms."""
 
     gpus: SharedGpus
     weights: FloatArray  # of `TERMS`
@@ -84,26 +84,26 @@ FGD, BEST_FIT, WEIGHTED = record_type(FgdState), record_type(BestFitState), reco
 
 TERMS = (
     "fragments_removed",  # by placing the pod, in GPUs; see `allocopt.gpu_sharing.kernels.fragments`
-    "fragments_before",  # share of what is free on the GPUs
+    "fragments_before",  # as a share of the free capacity of the GPUs
     "fragments_after",
-    "left_on_gpu",  # share of the GPU that a pod of less than a GPU leaves free; 0 for other pods
-    "fills_gpu",  # whether it leaves nothing of it
-    "opens_gpu",  # whether nobody has used it
-    "idle_gpus",  # GPUs that nobody uses afterwards, of 8
-    "free_gpus",  # what is free on all GPUs afterwards, of 8 GPUs
-    "cores_per_gpu",  # free cores afterwards for each free GPU, c / (c + 8)
-    "free_cores",  # share of the cores that is free afterwards
+    "left_on_gpu",  # share of its GPU that a pod of less than a GPU leaves free; 0 for other pods
+    "fills_gpu",  # whether it leaves nothing free
+    "opens_gpu",  # whether that GPU was idle
+    "idle_gpus",  # idle GPUs afterwards, divided by 8
+    "free_gpus",  # free capacity of all GPUs afterwards, divided by 8 GPUs
+    "cores_per_gpu",  # c / (c + 8) with c the free cores per free GPU afterwards
+    "free_cores",  # share of the cores that are free afterwards
     "free_memory",
     "wanted_model",  # share of typical pods that ask for the model of these GPUs by name
 )
-"""Terms of `WeightedState`, of a pod on a node."""
+"""Terms of `WeightedState` for a pod on a node."""
 
 
 def shared_gpus(nodes: Sequence[GpuNode], pods: PodList, typical_share: float) -> SharedGpus:
-    """Return the state before any pod is placed; ``nodes`` must be sorted by name. See `typical_shares`."""
+    """Return the state before any pod is placed; nodes must be sorted by name. See `typical_shares` for the share."""
     models = {name: 1 << bit for bit, name in enumerate(sorted({node.model for node in nodes if node.model}))}
     if len(models) > MOST_MODELS:
-        raise InvalidProblemError("nodes", f"have {len(models)} models of GPUs, the most taken are {MOST_MODELS}")
+        raise InvalidProblemError("nodes", f"have {len(models)} models of GPUs, must have at most {MOST_MODELS}")
     placed: Any = np.zeros(len(nodes), dtype=record_dtype(NodeRecord))
     free = np.zeros((len(nodes), max((node.gpus for node in nodes), default=0)), dtype=np.int64)
     for at, node in enumerate(nodes):
@@ -114,7 +114,7 @@ def shared_gpus(nodes: Sequence[GpuNode], pods: PodList, typical_share: float) -
     for at, one in enumerate(pods.requests):
         accepted = 0
         for name in one.models:
-            # All models that no node has share a bit.
+            # All models that no node has share one bit.
             accepted |= models.get(name, 1 << MOST_MODELS)
         requests[at] = (one.cpu_milli, one.memory_mib, one.gpus, one.gpu_milli, accepted)
     shape = (len(pods.requests), len(nodes))
@@ -134,7 +134,7 @@ def shared_gpus(nodes: Sequence[GpuNode], pods: PodList, typical_share: float) -
 
 def _demands(requests: Any, shares: FloatArray) -> tuple[Any, IntArray, FloatArray]:
     typical = np.flatnonzero(shares)
-    keys = ("cpu", "models", "gpu_milli", "n_gpus")  # the last one counts first
+    keys = ("cpu", "models", "gpu_milli", "n_gpus")  # the last one is the primary key
     typical = typical[np.lexsort([requests[key][typical] for key in keys])]
     asked = np.stack([requests[key][typical] for key in keys[:0:-1]], axis=1)
     begins = np.flatnonzero(np.append(True, (asked[1:] != asked[:-1]).any(axis=1)))[: len(typical)]
@@ -148,12 +148,12 @@ def _demands(requests: Any, shares: FloatArray) -> tuple[Any, IntArray, FloatArr
 
 
 def typical_shares(pods: PodList, typical_share: float) -> FloatArray:
-    """Return the share of each request among typical pods, 0 for those that are not typical; memory does not count.
+    """Return the share of each request among typical pods, 0 for requests that are not typical.
 
-    Typical are the most frequent requests, until they make up a share of all pods (1 for all of them). Of equally
-    frequent ones those with more cores come first, then with more of each GPU, then with more GPUs, then by models.
+    The most frequent requests are typical, until they make up ``typical_share`` of all pods. Ties are broken by more
+    cores, then more of each GPU, then more GPUs, then by models.
     """
-    # Requests that differ in memory only are one; the first of them stands for all.
+    # Requests that differ only in memory are counted as one, represented by the first of them.
     found: dict[PodRequest, list[int]] = {}
     for at, one in enumerate(pods.requests):
         found.setdefault(PodRequest(one.cpu_milli, 0, one.gpus, one.gpu_milli, one.models), []).append(at)

@@ -1,1 +1,1 @@
-"""How kernels are compiled, kept and loaded, and what several parts compile."""
+"""Compiling, storing and loading of kernels, and kernels that several parts use."""

@@ -1,7 +1,7 @@
-"""Arrays of kernels: their types, and copying and sorting, for what numba has takes seconds to compile.
+"""Arrays of kernels: their types, and copying and sorting that compile faster than numba's.
 
-Assigning an array to a slice costs three, for the text of the error where shapes differ, and sorting one and a half for
-every type of keys.
+In numba, assigning an array to a slice takes three seconds to compile, because of the error message for different
+shapes, and sorting takes one and a half for every type of keys.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ Record = TypeVar("Record", covariant=True)
 
 
 class Records(Protocol[Record]):
-    """Records in a row; a record is declared as a protocol whose fields are floats or whole numbers."""
+    """Array of records; a record is declared as a protocol whose fields are floats or integers."""
 
     @overload
     def __getitem__(self, key: int) -> Record: ...
@@ -39,7 +39,7 @@ class Records(Protocol[Record]):
 
 
 class _PlainRecord(np.record):  # type: ignore[misc]
-    """A record whose fields Python finds by name, as kernels do, whatever numpy's scalars call theirs."""
+    """A record whose fields Python finds by name, as kernels do, even if numpy's scalars have such an attribute."""
 
     def __getattribute__(self, name: str) -> Any:
         fields = object.__getattribute__(self, "dtype").names
@@ -52,7 +52,7 @@ class _PlainRecord(np.record):  # type: ignore[misc]
 @cache
 def record_dtype(record: type) -> np.dtype[np.void]:
     """Return the memory layout of a record."""
-    # One object per record: numpy would compare equal dtypes field by field in every call of a kernel.
+    # Cached, because numpy would compare equal dtypes field by field in every call of a kernel.
     fields = get_type_hints(record).items()
     layout = np.dtype([(name, np.float64 if kind is float else np.int64) for name, kind in fields])
     return np.dtype((_PlainRecord, layout)) if IS_PLAIN else layout
@@ -64,10 +64,10 @@ def record_type(record: type) -> types.BaseNamedTuple:
 
 
 def tuple_type(fields: Sequence[types.Type], record: type) -> types.BaseNamedTuple:
-    """Return numba's type of a named tuple of these fields, by a short name.
+    """Return numba's type of a named tuple of these fields, with a short name.
 
-    By default its name is all there is in it, thousands of characters, and every function that takes it has that in its
-    own name in machine code.
+    By default its name lists all fields, which takes thousands of characters, and is part of the name in machine code
+    of every function that takes it.
     """
     made: types.BaseNamedTuple = types.BaseTuple.from_types(fields, record)
     contents = repr((getattr(record, "_fields", ()), [str(field) for field in fields]))
@@ -83,14 +83,14 @@ def field_types(record: type) -> dict[str, types.Type]:
 def field_type(hint: Any) -> types.Type:
     """Return numba's type of a number, an array, `Records` or a named tuple of these, by its annotation.
 
-    Arrays are C-contiguous, and of one dimension, or of as many as `Annotated` says.
+    Arrays are C-contiguous. They have one dimension, or the number of dimensions in `Annotated`.
     """
     if hint in (int, float, bool):
         return {int: int64, float: float64, bool: boolean}[hint]
     if hasattr(hint, "_fields"):
         return record_type(hint)
     array, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    # The alias of numpy for arrays expands to shape and dtype of the element type; with numpy 2.5 to that type alone.
+    # numpy's alias for arrays expands to the shape and the dtype of the element type; with numpy 2.5 to that type.
     element = get_args(array)[-1]
     (inner,) = get_args(element) or (element,)
     dtype = record_dtype(element) if get_origin(array) is Records else np.dtype(inner)
@@ -99,16 +99,16 @@ def field_type(hint: Any) -> types.Type:
 
 @inlined
 def put(values: NDArray[np.number], target: NDArray[np.number]) -> None:
-    """Write values into another array of as many, which does not overlap them."""
+    """Copy values to another array of the same size, which does not overlap them."""
     for i in range(values.size):
         target[i] = values[i]
 
 
 @helper(allocates=True)
 def stable_order(keys: FloatArray | IntArray) -> IntArray:
-    """Return the indices of keys, none of them NaN, by rising key, equal ones in their order.
+    """Return the indices that sort keys stably in ascending order; keys must not be NaN.
 
-    It is a merge sort from the bottom up.
+    This is a bottom-up merge sort.
     """
     n, width = keys.size, 1
     order, merged = np.arange(n), np.empty(n, dtype=np.int64)

@@ -1,9 +1,9 @@
-"""How kernels are compiled: entries by themselves, when they are first needed, and helpers as parts of entries.
+"""Compiling of kernels: entries are compiled when they are first needed, helpers as parts of entries.
 
-numba compiles whatever has a signature when its module is imported, optimizes it and keeps it in two files. Here an
-*entry*, which Python calls, is loaded or compiled when it is first needed; a *helper*, which only kernels call, becomes
-a part of the entries that call it: it is optimized within them, and neither made machine code of nor kept by itself.
-A *question* is a helper that every type of state answers with a helper of its own.
+numba compiles a function with a signature when its module is imported, optimizes it and stores it in two files. Here an
+*entry*, which Python calls, is loaded or compiled when it is first needed. A *helper*, which only kernels call, becomes
+a part of the entries that call it: it is optimized within them, and has no machine code and no file of its own. A
+*question* is a helper for which every type of state has its own version, an *answer*.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ OPTIONS: dict[str, Any] = {"nopython": True, "nogil": True, "no_cfunc_wrapper": 
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
-    """Entry that takes arguments of declared types, to which numba converts others."""
+    """Entry that takes arguments of declared types; numba converts arguments to them."""
 
     def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> None:
         given = {**OPTIONS, **options}
@@ -39,24 +39,24 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     @property
     def is_loaded(self) -> bool:
-        """Whether a call begins at once."""
+        """Whether the machine code is loaded, so that a call begins immediately."""
         return bool(self.overloads)
 
     @property
     def word(self) -> str:
-        """Name by which another process finds it."""
+        """Name by which another process finds the entry."""
         return f"{self.__module__}:{self.__name__}"
 
     def load(self) -> None:
-        """Load the machine code, or compile it and keep it."""
+        """Load the machine code, or compile and store it."""
         if not self.is_loaded:
-            # LLVM asks Python for the stored code: Ctrl-C there would be lost, and what stands in its place be run.
+            # LLVM calls Python for the stored code. Ctrl-C in that call would be lost, and wrong code would be run.
             with interrupted_after():
                 self.compile(self.declared)
                 self.disable_compile()
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Become a part of the kernels that call it."""
+        """Return the template by which numba makes the kernel a part of the kernels that call it."""
         return self._part.get_call_template(args, kws)
 
     def get_overload(self, sig: Any) -> Any:
@@ -64,7 +64,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         return self._part.get_overload(sig)
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
-        # numba comes here where no loaded version takes the arguments: before the first call.
+        # numba calls this if no loaded version takes the arguments, for example at the first call.
         if not self.is_loaded:
             self.load()
             types, _ = sigutils.normalize_signature(self.declared)
@@ -75,7 +75,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
 
 class Helper(CPUDispatcher):  # type: ignore[misc]
-    """Part of the entries that call it; Python, which means a test, may call it too, slowly."""
+    """Part of the entries that call it; Python can call it, too, which is slow and only for tests."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         super().__init__(function, targetoptions={**OPTIONS, **options, "no_cpython_wrapper": True})
@@ -84,7 +84,7 @@ class Helper(CPUDispatcher):  # type: ignore[misc]
         self._alone: dict[Any, Kernel] = {}
 
     def add_overload(self, cres: Any) -> None:
-        """Make a compiled version known to kernels; numba would make it known to Python too."""
+        """Register a compiled version for kernels; numba would also register it for calls from Python."""
         self.overloads[tuple(cres.signature.args)] = cres
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
@@ -96,14 +96,14 @@ class Helper(CPUDispatcher):  # type: ignore[misc]
 
 
 class Question(Helper):
-    """Helper of which each named tuple that is its first argument has a version of its own, an answer."""
+    """Helper with a version, an answer, for each class of named tuples that is its first argument."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function, {"_nrt": False, "forceinline": True})
         self.answers: dict[type, Helper] = {}
 
     def answer(self, record: type) -> Callable[[Function], Function]:
-        """Make a helper the answer of a class of named tuples."""
+        """Return a decorator that makes a helper the answer of a class of named tuples."""
 
         def answered(function: Function) -> Function:
             self.answers[record] = cast(Helper, function)
@@ -112,7 +112,7 @@ class Question(Helper):
         return answered
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Become a part of the kernels that call it."""
+        """Return the template by which numba makes the answer a part of the kernels that call it."""
         return self.answers[args[0].instance_class].get_call_template(args, kws)
 
     def get_overload(self, sig: Any) -> Any:
@@ -132,11 +132,11 @@ class _LinkingCompiler(_FunctionCompiler):  # type: ignore[misc]
 
 
 class _EntryCompiler(_LinkingCompiler):
-    """Compiles an entry whole: what numba's own functions in it come to is linked into it, as its helpers are."""
+    """Compiler of an entry; numba's own functions in it are linked into it, as its helpers are."""
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
         context = self.targetdescr.target_context
-        # The runtime, which is called by its address, is made before.
+        # Makes numba's runtime first, which is called by its address.
         context.refresh()
         codegen = context.codegen()
         library = codegen.create_library(self.py_func.__qualname__)
@@ -151,8 +151,8 @@ class _EntryCompiler(_LinkingCompiler):
 def _unserialize(api: Any, pointer: Any, usual: Callable[..., Any] = PythonAPI.unserialize) -> Any:
     """Return the class of an array or tuple that an entry returns.
 
-    numba asks a function in Python for it, which is where Ctrl-C is heard that came while the kernel ran, and uses what
-    it gets without a look: nothing, then. So it is asked again, and Ctrl-C is heard once the kernel is left.
+    numba calls a Python function for it, and uses the result unchecked. If Ctrl-C was pressed while the kernel ran,
+    that call raises it and returns null. Then this code calls it again, and raises Ctrl-C after the kernel returns.
     """
     found = cgutils.alloca_once_value(api.builder, usual(api, pointer))
     with api.builder.if_then(cgutils.is_null(api.builder, api.builder.load(found)), likely=False):
@@ -164,20 +164,20 @@ def _unserialize(api: Any, pointer: Any, usual: Callable[..., Any] = PythonAPI.u
 
 
 class _PartCompiler(_LinkingCompiler):
-    """Compiles a helper up to what is linked into entries."""
+    """Compiler of a helper, up to the code that is linked into entries."""
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
         context, flags = self.targetdescr.target_context, compiler.Flags()
         flags.no_compile = True
         library = _PartLibrary(context.codegen(), self.py_func.__qualname__)
-        # Entries find it by what would be its Python function.
+        # Entries find it by a unique object in place of its Python function.
         named = self._compile_into(library, flags, args, return_type)._replace(entry_point=object())
         context.insert_user_function(named.entry_point, named.fndesc, [library])
         return named
 
 
 class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code that is linked into other libraries, which optimize it with their own and make machine code of both."""
+    """Code that is linked into other libraries, which optimize and compile it together with their own."""
 
     def _optimize_final_module(self) -> None:
         pass
@@ -192,7 +192,7 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
 
     @property
     def codegen(self) -> Any:
-        """What numba hands the environment of a function to, for which there is no place before it is linked."""
+        """Code generator that ignores the environment of a function, which has no address before it is linked."""
         return _Unlinked(self._codegen)
 
 
@@ -208,14 +208,14 @@ class _Unlinked:
 
 
 class _PlainQuestion:
-    """A question whose answers Python runs as they are written."""
+    """A question whose answers run as plain Python."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.answers: dict[type, Callable[..., Any]] = {}
         update_wrapper(self, function)
 
     def answer(self, record: type) -> Callable[[Function], Function]:
-        """Make a function the answer of a class of named tuples."""
+        """Return a decorator that makes a function the answer of a class of named tuples."""
 
         def answered(function: Function) -> Function:
             self.answers[record] = function
@@ -228,31 +228,31 @@ class _PlainQuestion:
 
 
 def _as_written(function: Function) -> Function:
-    """Return a function that Python runs as it is written, as an entry that is loaded."""
+    """Return a function that runs as plain Python, with the attributes of a loaded entry."""
     entry = cast(Any, function)
     entry.is_loaded, entry.py_func, entry.load = True, function, lambda: None
     return function
 
 
 IS_PLAIN = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]
-"""Whether Python runs kernels as they are written, for debuggers and coverage: under ``NUMBA_DISABLE_JIT=1``."""
+"""Whether kernels run as plain Python, for debuggers and coverage: with ``NUMBA_DISABLE_JIT=1``."""
 
 
 if IS_PLAIN:
-    # Whole numbers of kernels wrap around without a word, as those of random numbers have to.
+    # In compiled kernels integers wrap around without a warning, which random numbers rely on.
     np.seterr(over="ignore")
 
 
 def kernel(signature: Any, *, allocates: bool = False, **options: Any) -> Callable[[Function], Function]:
-    """Make an entry of a function.
+    """Return a decorator that makes a function an entry.
 
     Parameters
     ----------
     signature
-        Numba's types of its result and arguments.
+        Numba's types of the result and the arguments.
     allocates
-        Whether it makes arrays or keeps some. Counting the references to arguments, which may be seventy arrays, costs
-        ten times more than some kernels' work.
+        Whether it makes arrays or keeps references to some. If not, references to arguments, which may be seventy
+        arrays, are not counted: that can take ten times as long as the kernel itself.
     **options
         Options of `numba.njit`.
     """
@@ -266,22 +266,22 @@ def kernel(signature: Any, *, allocates: bool = False, **options: Any) -> Callab
 
 
 def helper(*, allocates: bool = False, **options: Any) -> Callable[[Function], Function]:
-    """Make a part of entries of a function; see `kernel`."""
+    """Return a decorator that makes a function a helper; see `kernel`."""
 
     def part_of(function: Function) -> Function:
         if IS_PLAIN:
             return _as_written(function)
-        # Else it would be inlined wherever one that is inlined called it first.
+        # Explicit, because numba would otherwise take the option over from an inlined helper that calls it first.
         return cast(Function, Helper(function, {"_nrt": allocates, "forceinline": False, **options}))
 
     return part_of
 
 
 def inlined(function: Function) -> Function:
-    """Make a part of every loop that calls it of a function that allocates nothing."""
+    """Decorate a function that allocates nothing, so that it is inlined wherever it is called."""
     return _as_written(function) if IS_PLAIN else cast(Function, Helper(function, {"_nrt": False, "forceinline": True}))
 
 
 def question(function: Callable[..., Any]) -> Question:
-    """Make a question of a function, of which the signature and the docstring count."""
+    """Decorate a function, of which only the signature and the docstring count, as a question."""
     return cast(Question, _PlainQuestion(function)) if IS_PLAIN else Question(function)

@@ -1,4 +1,4 @@
-"""Inserting one job into the idle nodes at the least cost, the others being placed; with rules, by classes of jobs."""
+"""Insertion of one job into the idle nodes at the least cost while the other jobs stay; also with rules of jobs."""
 
 from typing import NamedTuple
 
@@ -14,16 +14,16 @@ from allocopt.kernels.tree import GROUP_TREE, GroupTree
 class InsertionState(NamedTuple):
     """Arrays that change while jobs are inserted."""
 
-    idle: IntArray  # nodes of each vertex that are still idle, shape (V,)
+    idle: IntArray  # idle nodes of each vertex, shape (V,)
     offset: IntArray  # the table of vertex v begins at tables[offset[v]]
     tables: FloatArray  # largest saving by vertex and number of nodes
     prefix: FloatMatrix  # working space: products over the first children, shape (widest vertex + 1, largest job + 1)
     take: IntArray  # nodes that the job inserted last took from each vertex, shape (V,)
     reach: IntArray  # working space: lengths of the products, shape (widest vertex + 1,)
     cap: IntArray  # most nodes that a job may take from each vertex, shape (V,)
-    price: FloatArray  # what a job pays for a node of each leaf, in units of savings, shape (leaves,); may be negative
-    # Price of one node per idle node of its leaf. It is too small to change which saving is the largest (savings are
-    # integers), and sends ties to the leaves with the fewest idle nodes.
+    price: FloatArray  # price of a node of each leaf, in units of savings, shape (leaves,); may be negative
+    # Price of one node per idle node of its leaf. It breaks ties in favour of leaves with few idle nodes, and is too
+    # small to change which saving is the largest, because savings are integers.
     tie_break: float
 
 
@@ -32,7 +32,7 @@ INSERTION_STATE = record_type(InsertionState)
 
 @helper(allocates=True)
 def idle_state(tree: GroupTree, largest: int, tie_break: float) -> InsertionState:
-    """Allocate a state in which all nodes are idle, for jobs of at most ``largest``; its tables are not filled."""
+    """Return a state in which all nodes are idle, for jobs of at most ``largest`` nodes; its tables are not filled."""
     n_vertices, widest = tree.idle.size, 1
     offset = np.zeros(n_vertices + 1, dtype=np.int64)
     for vertex in range(n_vertices):
@@ -55,13 +55,13 @@ def idle_state(tree: GroupTree, largest: int, tie_break: float) -> InsertionStat
 def _combine_child(
     prefix: FloatArray, reach: int, table: FloatArray, limit: int, most: int, combined: FloatArray
 ) -> int:
-    """Max-plus product of ``prefix[0 .. reach]`` and ``table[0 .. limit]``, cut at ``most``; return its reach."""
+    """Write the max-plus product of ``prefix[:reach + 1]`` and ``table[:limit + 1]`` up to ``most``; return its end."""
     new_reach = min(reach + limit, most)
     for k in range(new_reach + 1):
         combined[k] = -np.inf
     for a in range(min(limit, most) + 1):
         gain, target = table[a], combined[a:]
-        # k on the inside: the compiler makes vector instructions of it, which `max` would prevent.
+        # The inner loop over k is vectorized by the compiler; `max` would prevent that.
         for k in range(min(reach, most - a) + 1):
             value, best = prefix[k] + gain, target[k]
             target[k] = value if value > best else best
@@ -83,7 +83,7 @@ def combine_children(tree: GroupTree, state: InsertionState, vertex: int, most: 
 
 @inlined
 def fill_table(tree: GroupTree, state: InsertionState, vertex: int, most: int) -> None:
-    """Fill the table of one vertex for at most ``most`` nodes from those of its children."""
+    """Fill the table of one vertex, for at most ``most`` nodes, from the tables of its children."""
     start = state.offset[vertex]
     n_children = tree.first_child[vertex + 1] - tree.first_child[vertex]
     weight = tree.weight[vertex]
@@ -99,14 +99,14 @@ def fill_table(tree: GroupTree, state: InsertionState, vertex: int, most: int) -
 
 @helper()
 def fill_tables(tree: GroupTree, state: InsertionState, most: int) -> None:
-    """Fill the tables of all vertices but the top, whose product every insertion makes anew."""
+    """Fill the tables of all vertices but the top, whose product every insertion computes."""
     for vertex in range(tree.idle.size - 1):
         fill_table(tree, state, vertex, most)
 
 
 @kernel(INSERTION_STATE(GROUP_TREE, int64), allocates=True)
 def insertion_state(tree: GroupTree, largest: int) -> InsertionState:
-    """Allocate the state for inserting jobs of at most ``largest`` nodes into an empty tree, tables filled."""
+    """Return the state for inserting jobs of at most ``largest`` nodes into an empty tree, with filled tables."""
     most_idle = tree.idle[: tree.leaf_first.size - 1].max()
     state = idle_state(tree, largest, 0.5 / (1.0 + largest * most_idle))
     fill_tables(tree, state, largest)
@@ -115,13 +115,13 @@ def insertion_state(tree: GroupTree, largest: int) -> InsertionState:
 
 @kernel(float64[::1](GROUP_TREE, INSERTION_STATE, int64), allocates=True)
 def single_job_savings(tree: GroupTree, state: InsertionState, largest: int) -> FloatArray:
-    """Largest saving of a job of 0 .. ``largest`` nodes that has the tree for itself, shape ``(largest + 1,)``."""
+    """Return the largest saving of a single job of 0 .. ``largest`` nodes, shape ``(largest + 1,)``."""
     top = tree.idle.size - 1
     savings = np.zeros(largest + 1)
     n_children = tree.first_child[top + 1] - tree.first_child[top]
     if n_children > 0:
         combine_children(tree, state, top, largest)
-        # Savings are integers, from which the tie break took less than a half.
+        # Savings are integers, and the tie break has reduced them by less than a half.
         for nodes in range(largest + 1):
             savings[nodes] = np.ceil(state.prefix[n_children, nodes] - 1e-9)
     return savings
@@ -143,9 +143,9 @@ def _split_among_children(tree: GroupTree, state: InsertionState, vertex: int) -
 
 @kernel(boolean(GROUP_TREE, INSERTION_STATE, int64))
 def place_job(tree: GroupTree, state: InsertionState, size: int) -> bool:
-    """Find the best nodes for one job by the tables as they are: ``state.take`` says how many of each vertex.
+    """Find the best nodes for one job by the current tables, and write their numbers by vertex into ``state.take``.
 
-    Return whether there are any: rules may leave none.
+    Return whether there are enough nodes; rules may exclude too many.
     """
     n_vertices, n_leaves = tree.idle.size, tree.leaf_first.size - 1
     for vertex in range(n_vertices):
@@ -165,7 +165,7 @@ def place_job(tree: GroupTree, state: InsertionState, size: int) -> bool:
 
 @helper()
 def hold_taken(tree: GroupTree, state: InsertionState, most: int) -> None:
-    """Let the job placed last hold its nodes, and correct the tables for jobs of at most ``most`` nodes."""
+    """Let the job placed last hold its nodes, and update the tables for jobs of at most ``most`` nodes."""
     for vertex in range(tree.idle.size):
         state.idle[vertex] -= state.take[vertex]
         if vertex < tree.idle.size - 1 and state.take[vertex] > 0:
@@ -176,10 +176,10 @@ def hold_taken(tree: GroupTree, state: InsertionState, most: int) -> None:
 def insert_jobs(
     tree: GroupTree, state: InsertionState, sizes: IntArray, first: int, last: int, owners: IntArray
 ) -> None:
-    """Insert the jobs ``first .. last - 1``, those before having their nodes, one after the other, each exactly.
+    """Insert the jobs ``first .. last - 1`` one by one, each optimally; earlier jobs have their nodes.
 
-    ``sizes``: nodes of each job, falling, shape ``(J,)``. ``owners``: index of the job that gets each idle position,
-    written in place, shape ``(m,)``.
+    ``sizes`` are the nodes of each job, descending, shape ``(J,)``. ``owners`` is the index of the job at each idle
+    position, written in place, shape ``(m,)``.
     """
     n_leaves = tree.leaf_first.size - 1
     for job in range(first, last):
@@ -192,17 +192,17 @@ def insert_jobs(
 
 
 class JobClasses(NamedTuple):
-    """Jobs of equal size and equal rules are one class."""
+    """Classes of jobs with equal sizes and equal rules."""
 
     sizes: IntArray  # nodes of a job of each class, shape (R,)
-    factor: FloatArray  # what its squared counts save besides the weights of the groups, shape (R,); 1 for jobs
-    step: IntMatrix  # its number of nodes in a group of each level is a multiple of it, shape (R, L), the top included
-    bonus: FloatMatrix  # what it saves where one group of a level has all of its nodes, in hops, shape (R, L)
-    area: IntArray  # index of the leaves in which it may have nodes, shape (R,)
+    factor: FloatArray  # factor of the savings by its squared counts, shape (R,); 1 for jobs
+    step: IntMatrix  # divisor of its number of nodes in a group of each level, shape (R, L), the top included
+    bonus: FloatMatrix  # saving if one group of a level has all of its nodes, in hops, shape (R, L)
+    area: IntArray  # index of the area in which it may have nodes, shape (R,)
     is_open: BoolMatrix  # whether a leaf belongs to an area, shape (areas, leaves)
     level: IntArray  # level of each vertex, shape (V,)
-    leftover: float  # what the squared numbers of idle nodes save besides the weights of the groups, in hops
-    ruled: int  # 1 if anything of this differs from plain jobs, else 0
+    leftover: float  # factor of the savings by the squared numbers of idle nodes, in hops
+    ruled: int  # 1 if any of these differs from plain jobs, else 0
 
 
 JOB_CLASSES = record_type(JobClasses)
@@ -210,7 +210,7 @@ JOB_CLASSES = record_type(JobClasses)
 
 @inlined
 def apply_rules(tree: GroupTree, state: InsertionState, classes: JobClasses, r: int, vertex: int, most: int) -> None:
-    """Bring the table of a vertex, filled for at most ``most`` nodes of plain jobs, to the rules of a class."""
+    """Apply the rules of a class to the table of a vertex, which is filled for at most ``most`` nodes of plain jobs."""
     size, level = classes.sizes[r], classes.level[vertex]
     step, start, idle = classes.step[r, level], state.offset[vertex], state.idle[vertex]
     is_leaf = vertex < tree.leaf_first.size - 1
@@ -240,9 +240,9 @@ def fill_ruled_tables(tree: GroupTree, state: InsertionState, classes: JobClasse
 def insert_ruled_job(
     tree: GroupTree, state: InsertionState, classes: JobClasses, r: int, owners: IntArray, job: int
 ) -> bool:
-    """Insert one job of class r exactly, the tables being those of its class before and after.
+    """Insert one job of class r optimally; the tables are those of its class before and after.
 
-    ``job`` is written for its positions in ``owners``, shape ``(m,)``. Return False if there is no place for it.
+    ``job`` is written to its positions in ``owners``, shape ``(m,)``. Return False if there is no room for it.
     """
     size = classes.sizes[r]
     if not place_job(tree, state, size):

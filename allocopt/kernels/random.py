@@ -1,9 +1,10 @@
-"""Random numbers for kernels, of generators whose state is so small that a kernel can hold and seed it.
+"""Random numbers for kernels, from generators whose state is small enough for a kernel to hold and seed.
 
-splitmix64, one word: G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA
-2014. xoshiro256++, four words, seeded by it: D. Blackman and S. Vigna, "Scrambled linear pseudorandom number
-generators", ACM TOMS 47 (2021); to make NumPy's generator, and to hand it over to a kernel, takes longer than thirty
-steps. Lehmer's, one multiplication a number.
+- splitmix64, with one word: G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators",
+  OOPSLA 2014.
+- xoshiro256++, with four words that splitmix64 seeds: D. Blackman and S. Vigna, "Scrambled linear pseudorandom number
+  generators", ACM TOMS 47 (2021). Making NumPy's generator and passing it to a kernel takes longer than thirty steps.
+- Lehmer's generator, with one multiplication per number.
 """
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from allocopt.arrays import IntArray, WordArray
 from allocopt.kernels.compiled import helper, inlined
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)  # what splitmix64's state is raised by before every draw
+_STEP = np.uint64(0x9E3779B97F4A7C15)  # added to the state of splitmix64 before every draw
 _FACTOR, _OTHER_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _11, _16, _17, _19, _23, _27 = (np.uint64(bits) for bits in (11, 16, 17, 19, 23, 27))
 _30, _31, _32, _41, _45, _48 = (np.uint64(bits) for bits in (30, 31, 32, 41, 45, 48))
@@ -35,19 +36,19 @@ def _unit_interval(bits: "np.uint64") -> float:
 
 @inlined
 def splitmix_below(word: WordArray, count: int) -> int:
-    """Draw a whole number from 0 to below ``count`` by splitmix64, whose state is one word, shape ``(1,)``."""
+    """Return a random integer in 0 .. ``count`` - 1 by splitmix64, whose state is one word, shape ``(1,)``."""
     word[0] += _STEP
     return int(_unit_interval(_mixed_bits(word[0])) * count)
 
 
 def folded(seed: int) -> int:
-    """Return a seed of any size as one that kernels take."""
+    """Return a seed of any size, reduced to one that kernels take."""
     return seed % 2**63
 
 
 @helper(allocates=True)
 def random_words(seed: int) -> WordArray:
-    """Make the state of a generator; one seed, one sequence."""
+    """Return the state of a generator; equal seeds give equal sequences."""
     words, at = np.empty(4, dtype=np.uint64), np.uint64(seed)
     for i in range(4):
         at += _STEP
@@ -68,19 +69,19 @@ def _draw(words: WordArray) -> "np.uint64":
 
 @inlined
 def uniform(words: WordArray) -> float:
-    """Draw a number from 0 to below 1."""
+    """Return a random number in [0, 1)."""
     return _unit_interval(_draw(words))
 
 
 @inlined
 def below(words: WordArray, count: int) -> int:
-    """Draw a whole number from 0 to below ``count``."""
+    """Return a random integer in 0 .. ``count`` - 1."""
     return int(uniform(words) * count)
 
 
 @inlined
 def bell(words: WordArray) -> float:
-    """Draw a number of mean 0 and variance 1 that is nearly normal: a sum of four uniform ones."""
+    """Return a nearly normal random number of mean 0 and variance 1: a sum of four uniform ones."""
     drawn = _draw(words)
     total = (drawn & _LOW) + ((drawn >> _16) & _LOW) + ((drawn >> _32) & _LOW) + (drawn >> _48)
     number: float = (float(total) - _MEAN) / _DEVIATION
@@ -88,12 +89,12 @@ def bell(words: WordArray) -> float:
 
 
 def lehmer_state(seed: int) -> IntArray:
-    """Return a state of Lehmer's generator, shape ``(1,)``."""
+    """Return an initial state of Lehmer's generator, shape ``(1,)``."""
     return np.array([np.random.default_rng(seed).integers(1, _MODULUS)])
 
 
 @inlined
 def lehmer_uniform(state: IntArray) -> float:
-    """Draw a number in 0 .. 1 by Lehmer's generator."""
+    """Return a random number in (0, 1) by Lehmer's generator."""
     state[0] = state[0] * 48271 % _MODULUS
     return float(state[0] / _MODULUS)

@@ -1,4 +1,4 @@
-"""Kernels that are loaded before a clock starts, or compiled by several processes at once where no file has them."""
+"""Loading of kernels before a clock starts, and compiling of missing ones by several processes in parallel."""
 
 import gc
 import logging
@@ -18,26 +18,26 @@ from typing import TYPE_CHECKING, Any, cast
 from allocopt.child_process import child_environment, module_command
 
 if TYPE_CHECKING:
-    # numba, which takes a third of a second to import, is there where there is a kernel.
+    # Importing numba takes a third of a second; callers with kernels have already imported it.
     from allocopt.kernels.compiled import Kernel
 
 PACKAGES = ("allocopt", "formulations", "heuristics", "learned")
 MAKES_ENTRY = re.compile(r"^(@|\w+ = \w+_)kernel\(", re.MULTILINE)
-"""What modules with entries hold: a function that is one, or the result of a function that makes one."""
-LOOK_S, TELL_S = 0.05, 5.0  # between two looks at what is compiled, and between two signs of life
+"""Pattern of modules with entries: a decorated function, or the result of a function that makes an entry."""
+LOOK_S, TELL_S = 0.05, 5.0  # intervals of checking what is compiled, and of logging progress
 
 logger = logging.getLogger("allocopt")
-# Who compiles which kernel for this process: a solve that could not wait leaves its compilers to later ones.
+# Process that compiles each kernel. If a solve cannot wait, its compilers continue, and later solves use them.
 _workers: dict[str, "subprocess.Popen[bytes]"] = {}
 
 
 def make_ready(kernels: Iterable[Callable[..., Any]], seconds: float = math.inf) -> bool:
-    """Load entries, compiling at first what no file has; return whether all are loaded.
+    """Load entries, after compiling those that are not stored; return whether all are loaded.
 
-    Compilers are waited for so many seconds, and go on when these are over.
+    It waits for at most ``seconds``. Compilers that are not done by then continue in the background.
     """
     wanted = unloaded(kernels)
-    # One kernel alone is compiled soonest here, where numba is imported already.
+    # A single kernel is compiled fastest in this process, which has already imported numba.
     is_alone = len(wanted) == 1 and seconds == math.inf and wanted[0].word not in _workers
     if not is_alone and not _compiled(begin_compiling(wanted), seconds):
         return False
@@ -47,17 +47,17 @@ def make_ready(kernels: Iterable[Callable[..., Any]], seconds: float = math.inf)
 
 
 def make_compiled(kernels: Iterable[Callable[..., Any]]) -> None:
-    """Wait until all entries are compiled; those that are not needed at once need not be loaded."""
+    """Wait until all entries are compiled and stored, without loading them."""
     _compiled(begin_compiling(kernels), math.inf)
 
 
 def unloaded(kernels: Iterable[Callable[..., Any]]) -> "list[Kernel]":
-    """Return the kernels that are not loaded yet."""
+    """Return the kernels that are not loaded."""
     return [entry for entry in cast("Iterable[Kernel]", kernels) if not entry.is_loaded]
 
 
 def begin_compiling(kernels: Iterable[Callable[..., Any]]) -> "list[Kernel]":
-    """Let other processes compile what no file has; return those kernels."""
+    """Start compiling kernels that are not stored in other processes; return these kernels."""
     missing = [entry for entry in unloaded(kernels) if entry.store.find() is None]
     if words := sorted(entry.word for entry in missing if entry.word not in _workers):
         _start_workers(words)
@@ -65,14 +65,14 @@ def begin_compiling(kernels: Iterable[Callable[..., Any]]) -> "list[Kernel]":
 
 
 def load_stored(kernels: Iterable[Callable[..., Any]]) -> None:
-    """Load the kernels that files have, before the clock of a solve starts."""
+    """Load the stored kernels among these, before the clock of a solve starts."""
     for entry in unloaded(kernels):
         if entry.store.find() is not None:
             entry.load()
 
 
 def all_kernels() -> "list[Kernel]":
-    """Return every entry of the package."""
+    """Return all entries of the shipped packages."""
     from allocopt.kernels.compiled import Kernel
 
     found = []
@@ -83,7 +83,7 @@ def all_kernels() -> "list[Kernel]":
                 try:
                     module = import_module(".".join((package, *path.relative_to(root).with_suffix("").parts)))
                 except ModuleNotFoundError as error:
-                    # Kernels of trainings need what a plain installation has not, torch.
+                    # Kernels of trainings need torch, which may not be installed.
                     if error.name is None or error.name.partition(".")[0] in PACKAGES:
                         raise
                     continue
@@ -102,7 +102,7 @@ def _compiled(missing: "list[Kernel]", seconds: float) -> bool:
                 break
             now = time.perf_counter()
             if now - started > seconds:
-                logger.warning("allocopt: the time is up before all kernels are compiled; run allocopt warmup once")
+                logger.warning("allocopt: the time was over before all kernels were compiled; run allocopt warmup")
                 return False
             if now - told > TELL_S and left != told_left:
                 told, told_left = now, left
@@ -116,7 +116,7 @@ def _compiled(missing: "list[Kernel]", seconds: float) -> bool:
 
 
 def _start_workers(words: list[str]) -> None:
-    # As many processes as there are processors, each compiles the next that nobody works on.
+    # One process per processor; each compiles the next kernel that no other process has claimed.
     from allocopt.kernels.store import VARIABLE, announce, writable_folder
 
     announce()
@@ -126,7 +126,8 @@ def _start_workers(words: list[str]) -> None:
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     n_workers = min(processors, len(words))
     for number in range(n_workers):
-        # Neighbours share helpers, which a process compiles once: two workers each begin at the ends of one stretch.
+        # Adjacent kernels share helpers, which a process compiles only once. So workers begin in pairs at the two ends
+        # of a range and move towards each other.
         goes_back = number % 2
         first = (number + goes_back) * len(words) // n_workers
         order = words[first:] + words[:first]
@@ -136,7 +137,7 @@ def _start_workers(words: list[str]) -> None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            # Ctrl-C is this process's to answer, and who comes next is glad of what was begun.
+            # Only this process handles Ctrl-C, and later processes can use what the workers compile.
             start_new_session=True,
         )
         _workers.update((word, worker) for word in words)
@@ -144,7 +145,7 @@ def _start_workers(words: list[str]) -> None:
 
 def _work(words: list[str]) -> None:
     logger.setLevel(logging.ERROR)
-    # A sixth of the time would go into looking for garbage among what the compiler still needs.
+    # Garbage collection would take a sixth of the time, because the compiler keeps many objects.
     gc.disable()
     entries = []
     for word in words:

@@ -1,8 +1,8 @@
-"""Where compiled kernels are kept: a file for each, named after everything that its machine code depends on.
+"""Store of compiled kernels: one file per kernel, named after everything that its machine code depends on.
 
-The name holds a digest of the bytecode, the constants and the options of an entry and of all helpers that become a part
-of it: a change anywhere in them asks for another file, whatever the clocks of the file system say. A file begins with a
-digest of the rest, so that what a crash left half-written is compiled anew.
+The name has a digest of the bytecode, the constants and the options of an entry and of all helpers that are part of it.
+After a change in any of them another file is used, independent of modification times. A file begins with a digest of
+the rest, so that a file that a crash left incomplete is compiled again.
 """
 
 import atexit
@@ -37,16 +37,16 @@ from numba.core.serialize import dumps
 from allocopt.files.cache import cache_folder
 
 VARIABLE = "NUMBA_CACHE_DIR"
-VERSION = 2  # of what `allocopt.kernels.compiled` makes of a kernel
+VERSION = 2  # of the code that `allocopt.kernels.compiled` makes; raise it if that changes
 DIGEST_BYTES = hashlib.sha256().digest_size
 UNREADABLE = (pickle.UnpicklingError, AttributeError, ImportError, EOFError)
-"""What unpickling raises where a class that a kernel takes has moved."""
+"""Errors of unpickling a kernel, for example if a class that it takes has moved."""
 
 logger = logging.getLogger("allocopt")
 
 
 class KernelStore(_Cache):  # type: ignore[misc]
-    """File of one kernel, in the form in which numba's dispatchers ask for it."""
+    """File of one kernel, with the interface of numba's caches."""
 
     def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> None:
         self._function, self._signature = function, signature
@@ -60,7 +60,7 @@ class KernelStore(_Cache):  # type: ignore[misc]
 
     @property
     def cache_path(self) -> str:
-        """The folder in which new files are made."""
+        """The folder in which new files are stored."""
         return str(writable_folder())
 
     @property
@@ -69,18 +69,18 @@ class KernelStore(_Cache):  # type: ignore[misc]
 
     @cached_property
     def name(self) -> str:
-        """Name of the file: kernel, machine, and what is compiled."""
+        """Name of the file: kernel, machine, and digest of the code."""
         return f"{self._stem}{hashlib.sha256(self.parts).hexdigest()[:24]}.kernel"
 
     def find(self) -> Path | None:
-        """Return the file, None where there is none yet."""
+        """Return the file, or None if there is none yet."""
         if self._path is None:
             self._path = next((path for folder in _folders() if _is_trusted(path := folder / self.name)), None)
         return self._path
 
     @contextmanager
     def claimed(self, *, waits: bool) -> Iterator[None]:
-        """Be the only process that compiles the kernel; raise `BlockingIOError` if one does that is not waited for."""
+        """Lock the kernel for compiling; if another process has locked it, wait or raise `BlockingIOError`."""
         writable_folder().mkdir(parents=True, exist_ok=True)
         with open(writable_folder() / "compiling.lock", "ab") as file:
             place = int(hashlib.sha256(self.name.encode()).hexdigest()[:7], 16)
@@ -88,13 +88,13 @@ class KernelStore(_Cache):  # type: ignore[misc]
             yield
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled kernel, None where there is no file or a damaged one."""
+        """Return the compiled kernel, or None if its file is missing or damaged."""
         path = self.find()
         if path is None:
             announce()
             return None
-        # numba's own cache refreshes the target instead, which imports its implementation of all of numpy, and scipy;
-        # machine code needs the runtime alone.
+        # Machine code needs only numba's runtime. numba's own cache refreshes the target instead, which imports its
+        # implementation of all of numpy, and scipy.
         rtsys.initialize(target_context)
         try:
             data = path.read_bytes()
@@ -106,7 +106,7 @@ class KernelStore(_Cache):  # type: ignore[misc]
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled kernel, in place of what was compiled of an earlier version of it."""
+        """Store a compiled kernel, and remove files of its earlier versions."""
         (name, kind, (machine_code, _)), *rest = data._reduce()
         content = dumps(((name, kind, (machine_code, _names(data.library._final_module))), *rest))
         folder = writable_folder()
@@ -120,30 +120,31 @@ class KernelStore(_Cache):  # type: ignore[misc]
                 if other != path:
                     other.unlink(missing_ok=True)
         except OSError as error:
-            _remark(f"allocopt: compiled kernels cannot be kept in {folder}: {error.strerror}")
+            _remark(f"allocopt: compiled kernels cannot be stored in {folder}: {error.strerror}")
 
     def enable(self) -> None:
-        """Do nothing: numba's class has it, but nothing here calls it."""
+        """Do nothing; the method is only part of numba's interface."""
 
     disable = flush = enable
 
 
 class _Unpickler(pickle.Unpickler):
-    """Loads compiled kernels without importing the modules of numba that parts of them come from, and scipy with them.
+    """Unpickler of compiled kernels that does not import the modules of numba from which parts of them come.
 
-    They are imported for their global names, which machine code does not look up.
+    These modules, which import scipy, are needed only for global names, and machine code does not look these up.
     """
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what stands for a name in the file."""
+        """Return the object of a name in the file."""
         found = super().find_class(module, name)
         return _environment if found is _rebuild_env else found
 
 
 def _names(module: ModuleRef) -> bytes:
-    """Return the bitcode of empty functions, called what a module defines.
+    """Return the bitcode of empty functions with the names that a module defines.
 
-    Loading takes names alone. What numba keeps, four fifths of a file, is for kernels that this one becomes part of.
+    Loading needs only the names. The functions themselves, four fifths of a file, would be needed only to make the
+    kernel a part of others.
     """
     values = (*module.functions, *module.global_variables)
     empty = [f'define void @"{value.name}"() {{ ret void }}\n' for value in values if not value.is_declaration]
@@ -162,10 +163,10 @@ def _environment(module: str, constants: list[Any], name: str) -> Any:
 
 
 class _Parts:
-    """What the machine code of a kernel depends on: bytecode, and the values of the names in it.
+    """Everything that the machine code of a kernel depends on: bytecode, and the values of the names in it.
 
-    Questions have answers for classes that other modules define. Only those for the named tuples that the kernel takes
-    or makes count: which modules are imported must not tell.
+    Questions may have answers for classes of other modules. Only answers for named tuples that the kernel takes or
+    makes count, so that the digest does not depend on which modules are imported.
     """
 
     def __init__(self, signature: Any) -> None:
@@ -175,7 +176,7 @@ class _Parts:
         self._seen: set[int] = set()
 
     def of(self, function: Callable[..., Any]) -> Iterator[bytes]:
-        """Yield the parts of a kernel."""
+        """Yield the parts of a kernel as bytes."""
         yield from self._walk(function)
         answered: set[tuple[str, str]] = set()
         while coming := {key: answer for key, answer in self._answers().items() if key not in answered}:
@@ -227,7 +228,7 @@ class _Parts:
 
 
 def _told(options: dict[str, Any]) -> list[tuple[str, Any]]:
-    # A set's order is another one in every process.
+    # Sorted, because the order of a set differs between processes.
     return sorted((name, sorted(value) if isinstance(value, set) else value) for name, value in options.items())
 
 
@@ -250,7 +251,7 @@ def _installed() -> Path:
 
 
 def _is_trusted(path: Path) -> bool:
-    """Whether a file is there, and is this user's, root's or of the installation: what lies in it is run."""
+    """Return whether a file exists and belongs to this user, root or the installation, since its code is run."""
     try:
         owner = path.stat().st_uid
     except OSError:
@@ -265,15 +266,15 @@ def _is_writable(folder: Path) -> bool:
 
 @cache
 def writable_folder() -> Path:
-    """Return the first folder that new kernels can be kept in; one for this process alone if there is none.
+    """Return the first folder in which new kernels can be stored, or a temporary one if there is none.
 
-    That one is new and private, for what lies in it is run; it is removed at the end of the process.
+    The temporary folder is new and private, because code in it is run. It is removed at the end of the process.
     """
     for folder in _folders():
         if _is_writable(folder):
             return folder
         if str(folder) == os.environ.get(VARIABLE):
-            _remark(f"allocopt: compiled kernels cannot be kept in {folder}, which {VARIABLE} names: not writable")
+            _remark(f"allocopt: compiled kernels cannot be stored in {folder} ({VARIABLE}): it is not writable")
     private = tempfile.mkdtemp(prefix="allocopt-kernels-")
     atexit.register(shutil.rmtree, private, ignore_errors=True)
     os.environ[VARIABLE] = private
@@ -281,7 +282,7 @@ def writable_folder() -> Path:
 
 
 def announce() -> None:
-    """Log, once in a process, that kernels are being compiled."""
+    """Log once per process that kernels are being compiled."""
     _remark("allocopt: compiling kernels, once on this machine ...")
 
 

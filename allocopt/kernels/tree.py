@@ -1,4 +1,4 @@
-"""Windows as kernels take them: the arrays of a problem, the groups of a tree, the blocks of a circle."""
+"""Windows in the form that kernels take: arrays of a problem, groups of a tree, circular blocks of nodes."""
 
 from typing import NamedTuple
 
@@ -14,11 +14,11 @@ ENCODING = tuple_type((int64[:, ::1], int64[::1], float64[::1], float64, float64
 
 
 class GroupTree(NamedTuple):
-    """Vertices are the groups with idle nodes, leaves first, then level by level; the last one is the top."""
+    """Tree of the groups with idle nodes; vertices are numbered leaves first, then level by level, the top last."""
 
     first_child: IntArray
-    children: IntArray  # those of vertex v are children[first_child[v] : first_child[v + 1]]
-    weight: FloatArray  # what the squared count of a job in a vertex saves, shape (V,); 0 at the top
+    children: IntArray  # the children of vertex v are children[first_child[v] : first_child[v + 1]]
+    weight: FloatArray  # saving per squared count of a job in a vertex, shape (V,); 0 at the top
     idle: IntArray  # idle nodes of each vertex, shape (V,)
     leaf_positions: IntArray  # idle positions, leaf by leaf, shape (m,)
     # The positions of leaf v are leaf_positions[leaf_first[v] : leaf_first[v + 1]]; the leaves are the vertices
@@ -33,14 +33,14 @@ GROUP_TREE = record_type(GroupTree)
 def circular_block_costs(encoding: Encoding, sizes: IntArray) -> FloatArray:
     """Return the cost of the block of ``sizes[r]`` idle positions that begins at i and wraps around, shape ``(R, m)``.
 
-    O(m L) per size, which is in ``1 .. m``: when the block slides by one, one count falls and one rises.
+    It takes O(m L) time per size, which is in ``1 .. m``: if the block moves by one, one count falls and one rises.
     """
     groups = encoding.groups
     n_levels, m = groups.shape
     costs = np.empty((sizes.size, m))
     for r in range(sizes.size):
         n = sizes[r]
-        # Hops are integers, exact in a float; the only rounding is the scaling at the end.
+        # Hops are integers, which floats represent exactly; only the scaling at the end rounds.
         costs[r, :] = encoding.top * n * n - encoding.bottom * n
         for level in range(n_levels):
             counts = np.zeros(encoding.n_groups[level], dtype=np.int64)

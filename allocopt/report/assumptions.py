@@ -8,16 +8,16 @@ _OWN = {
     *("strategy", "processors", "fat_tree", "topology", "cluster", "platform", "time_limit", "iterations", "gap"),
     *("kill_at_limit", "event_order", "dependencies", "exact_estimates", "skip_oversized", "max_jobs", "execution"),
 }
-"""Fields that have a sentence; others are listed as they are."""
+"""Fields that have their own sentence; others are listed by name and value."""
 
 
 def assumptions(
     spec: Mapping[str, Any], made_by: Mapping[str, str] | None = None, remarks: Sequence[str] = ()
 ) -> list[str]:
-    """Return what a run assumes of machine, trace and rules, its options, and where it comes from.
+    """Return sentences on the machine, trace, rules and options of a run, and on its provenance.
 
-    ``spec`` holds the fields of a `SimulationSpec` or `SolveSpec` that are not the default, as result files do,
-    ``made_by`` the provenance if it is known; remarks tell what was counted, dropped and repaired.
+    ``spec`` holds the fields of a `SimulationSpec` or `SolveSpec` that differ from the default, as result files do.
+    ``made_by`` is the provenance, if known. Remarks state what was counted, dropped and repaired.
     """
     if "instances" in spec:
         options = f" ({_settings(spec['options'])})" if spec.get("options") else ""
@@ -26,7 +26,7 @@ def assumptions(
         sentences = [f"Instances: {', '.join(spec['instances'])}."]
         sentences.append(f"Solver: {spec.get('solver', 'auto')}{options}{strategy}{limits}.")
         if spec.get("gap"):
-            sentences.append(f"A solution is good enough {100 * spec['gap']:g} % from its bound.")
+            sentences.append(f"A solve stops at a gap of {100 * spec['gap']:g} % to the bound.")
         sentences.append(f"Seed: {spec.get('seed', 0)}. Every answer is verified outside its solver.")
     else:
         sentences = [*_of_simulation(spec)]
@@ -40,7 +40,7 @@ def assumptions(
 
 
 def origin(made_by: Mapping[str, str]) -> str:
-    """Return a sentence of the fields of a provenance, as far as they are known."""
+    """Return a sentence with the known fields of a provenance."""
     parts = (f"{name} {made_by[name]}" for name in ("commit", "python", "machine") if name in made_by)
     return f"Made by allocopt {', '.join((made_by.get('version', 'of unknown version'), *parts))}."
 
@@ -50,17 +50,17 @@ def _of_simulation(spec: Mapping[str, Any]) -> Iterator[str]:
         model = spec.get("execution", "contention")
         yield f"Machine: the multicore platform {spec['platform']}; jobs run by the {model} model."
     elif "cluster" in spec:
-        yield f"Machine: the cluster of {', '.join(spec['cluster'])}; jobs get of its nodes what they request."
+        yield f"Machine: the cluster of {', '.join(spec['cluster'])}; jobs get the resources that they request."
     elif "topology" in spec:
         yield f"Machine: the nodes of {spec['topology']}; every job gets whole nodes."
     elif "fat_tree" in spec:
         pods, leaves, nodes = spec["fat_tree"]
-        yield f"Machine: a fat tree of {pods} pods, {leaves} leaves in each, {nodes} nodes in each; whole nodes."
+        yield f"Machine: a fat tree of {pods} pods with {leaves} leaves with {nodes} nodes; every job gets whole nodes."
     elif "processors" in spec:
-        yield f"Machine: a pool of {spec['processors']:,} processors, any of which serves any job."
+        yield f"Machine: a pool of {spec['processors']:,} processors, all equal."
     else:
-        yield "Machine: a pool of as many processors as the trace says, any of which serves any job."
-    first = f", its first {spec['max_jobs']:,} jobs" if "max_jobs" in spec else ""
+        yield "Machine: a pool of as many processors as the trace states, all equal."
+    first = f", only the first {spec['max_jobs']:,} jobs" if "max_jobs" in spec else ""
     dropped = "; jobs larger than the machine are dropped" if spec.get("skip_oversized") else ""
     yield f"Trace: {spec['trace']}{first}{dropped}."
     policy = str(spec.get("policy", "fcfs"))
@@ -73,12 +73,12 @@ def _of_simulation(spec: Mapping[str, Any]) -> Iterator[str]:
         policy += f"; nodes are chosen by {spec['allocator']} under {spec.get('strategy', 'free')}{_limits(spec)}"
     yield f"Policy: {policy}."
     kills: dict[Any, str] = {
-        True: "end when their estimate is over",
-        False: "run as recorded, also beyond their estimate",
+        True: "are killed at their estimate",
+        False: "run as long as recorded, even beyond their estimate",
     }
     unsaid = kills[False] if "platform" in spec else f"{kills[True]}, unless they share cores"
     ends = kills.get(spec.get("kill_at_limit"), unsaid)
-    events = "one event at a time" if spec.get("event_order") == "sequential" else "all events of a time, then one pass"
+    events = "a pass after each event" if spec.get("event_order") == "sequential" else "a pass after each time's events"
     if "platform" not in spec:
         waits = "ignored" if spec.get("dependencies") is False else "kept"
         knows = "the run times" if spec.get("exact_estimates") else "the estimates of users"

@@ -1,4 +1,4 @@
-"""Combinations of an allocator and a scheduler beside the first one: changes of means, intervals, and who is best."""
+"""Combinations of allocator and scheduler compared with a first one: changes of means, intervals, and the best."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ WEEK, FEWEST_WEEKS, FEWEST_BLOCKS = 7, 4, 3
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A mean over jobs by which combinations are compared: the words for its best value, its name, and its format."""
+    """A mean over jobs by which combinations are compared: the name of its best value, its name, and its format."""
 
     best: str
     name: str
@@ -28,7 +28,7 @@ class Measure:
 
     @property
     def field(self) -> str:
-        """The field of a combination that has its value."""
+        """The field of a combination that holds its value."""
         return self.name if self.is_of_hops or self.name.endswith("slowdown") else f"{self.name}_s"
 
 
@@ -41,11 +41,11 @@ MEASURES = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockSums:
-    """What the jobs of a schedule add to the sums of their blocks, spans of ``days`` days of submissions.
+    """Measures of the jobs of a schedule, to be summed by blocks; a block is ``days`` days of submissions.
 
-    ``block`` has the number of each job's block, shape ``(n,)``; ``weights`` have for each job 1, the seconds that it
-    waited, its bounded slowdown, 1 where it had several nodes, and its hop cost, shape ``(n, 5)``; of several schedules
-    of the same jobs their means.
+    ``block`` has the number of each job's block, shape ``(n,)``. ``weights`` has for each job 1, its wait in seconds,
+    its bounded slowdown, 1 if it had several nodes, and its hop cost, shape ``(n, 5)``. For several schedules of the
+    same jobs these are means.
     """
 
     days: int
@@ -54,7 +54,7 @@ class BlockSums:
 
     @classmethod
     def of(cls, *schedules: Schedule) -> "BlockSums":
-        """Return those of all jobs: blocks are weeks, or days where the trace is shorter than four weeks."""
+        """Return the measures of all jobs; blocks are weeks, or days if the trace is shorter than four weeks."""
         submit = schedules[0].workload.submit
         days = WEEK if float(np.ptp(submit)) >= FEWEST_WEEKS * WEEK * _DAY_S else 1
         block = ((submit - submit.min()) // (days * _DAY_S)).astype(np.int64)
@@ -71,7 +71,7 @@ class BlockSums:
         return np.asarray(self.weights[:, _HOP_JOBS] > 0)
 
     def sums(self, which: BoolArray | slice = slice(None)) -> tuple[tuple[float, ...], ...]:
-        """Return the sums over some jobs for each block that has one of them."""
+        """Return the sums over some jobs, for each block with at least one of them."""
         block, weights = self.block[which], self.weights[which]
         found = np.array([np.bincount(block, weight) for weight in weights.T]).T
         return tuple(map(tuple, found[found[:, _JOBS] > 0].tolist()))
@@ -85,11 +85,10 @@ def _weights(schedule: Schedule) -> FloatArray:
 
 
 class Combination:
-    """What rows of combinations have in common; the fields are those of the row's own dataclass.
+    """Base of rows of combinations; the dataclasses derived from it define the fields.
 
-    Changes are relative to the first combination, 0.1 for 10 % more, and None where that has 0 or nothing. Their
-    intervals, from and to, hold the true change in 95 % of such traces; they are empty where the trace has fewer than
-    three blocks.
+    Changes are relative to the first combination: 0.1 is 10 % more. They are None if its value is 0 or missing. Their
+    intervals (from, to) are 95 % confidence intervals; they are empty if the trace has fewer than three blocks.
     """
 
     __slots__ = ()
@@ -112,12 +111,12 @@ class Combination:
 
     @property
     def name(self) -> str:
-        """Its allocator and its scheduler."""
+        """Allocator and scheduler."""
         return self.allocator if self.is_recorded else f"{self.allocator} under {self.scheduler}"
 
     @property
     def is_recorded(self) -> bool:
-        """Whether it is what the site did, not a simulation."""
+        """Whether the row is the site's record, not a simulation."""
         return self.allocator == RECORDED
 
     @property
@@ -127,7 +126,7 @@ class Combination:
         return tuple(None if change is None else 100.0 * change for change in changes)
 
     def beside(self, first: "Combination") -> Self:
-        """Return the row with its changes relative to the first one; what was recorded has none."""
+        """Return the row with its changes relative to the first one; the record has no changes."""
         if self.is_recorded:
             return self
         changed = replace(
@@ -143,7 +142,7 @@ class Combination:
 
     def _interval(self, first: "Combination", count: int, total: int) -> tuple[float, ...]:
         # The change of a ratio of totals over blocks, by linearization of its logarithm and Student's t (Cochran,
-        # "Sampling Techniques", 1977, chapter 6): jobs of a week are alike, so that weeks are the sample, not jobs.
+        # "Sampling Techniques", 1977, chapter 6). The sample are blocks, not jobs, because jobs of a week are alike.
         own, other = (np.array(row.blocks).reshape(-1, 5) for row in (self, first))
         if own.shape != other.shape or (counted := (own[:, count] > 0).sum()) < FEWEST_BLOCKS:
             return ()
@@ -162,24 +161,24 @@ Row = TypeVar("Row", bound=Combination)
 
 
 def baseline(rows: Sequence[Row]) -> Row:
-    """Return what others are compared with: the first of some rows that is simulated, or the first."""
+    """Return the row with which others are compared: the first simulated one, or the first if none is simulated."""
     return next((row for row in rows if not row.is_recorded), rows[0])
 
 
 def best_by(measure: Measure, simulated: Sequence[Combination], first: Combination) -> str:
-    """Return a line on which combinations are best by a measure, and how far they are from the first one."""
+    """Return a line that names the best combinations by a measure, with their change relative to the first one."""
     known = [(getattr(row, measure.field), row) for row in simulated if getattr(row, measure.field) is not None]
     if not known:
         return f"{measure.best}: no job has several nodes"
     least = min(value for value, _ in known)
-    # What is written alike is a tie: nobody is best by a fraction of a second, or of a hop.
+    # Equal after rounding is a tie: a fraction of a second or of a hop makes no combination the best.
     best = [row for value, row in known if measure.written.format(value) == measure.written.format(least)]
     change = "" if first in best else _shown_change(best[0], measure.name)
     return f"{measure.best}: {_named(best, [row for _, row in known])}, {measure.written.format(least)}{change}"
 
 
 def change_of(value: float | None, first: float | None) -> float | None:
-    """Return the change relative to the first; None where there is nothing to compare with."""
+    """Return the change relative to the first value; None if one is missing or the first is 0."""
     if value is None or not first:
         return None
     return value / first - 1.0
@@ -200,7 +199,7 @@ def _shown_change(row: Combination, measure: str) -> str:
     if change is None:
         return ""
     signed = f"{100 * change:+.1f}"
-    # What is rounded to zero has no sign.
+    # A value that is rounded to zero gets no sign.
     signed = f"{signed if float(signed) else '0.0'} %"
     if not interval:
         return f" ({signed})"

@@ -1,10 +1,10 @@
-"""Colours of pages and figures, in light and in dark; a figure names a colour by its role.
+"""Colours of pages and figures by role, for a light and a dark surface.
 
-The eight colours of jobs and lines were searched for so that any two of them stay apart for colour-blind eyes too, and
-each has at least three times the contrast to the surface that it stands on (WCAG 2.2, 1.4.11).
+The eight colours of jobs and lines were chosen so that colour-blind readers, too, can tell any two of them apart, and
+that each has a contrast of at least 3:1 to its surface (WCAG 2.2, 1.4.11).
 """
 
-# By role, on a light surface and on a dark one: c1 to c8 are for jobs and lines, s1 to s5 from little to much.
+# By role, on a light and on a dark surface: c1 to c8 are for jobs and lines, s1 (little) to s5 (much) for shares.
 _COLOURS = {
     "ink": ("#1b1f24", "#e8eaed"),
     "muted": ("#59616c", "#a3abb6"),

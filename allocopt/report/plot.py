@@ -1,7 +1,7 @@
-"""The one plotting path: figures are Vega-Lite specifications, drawn as SVG, PDF or PNG without browser or network.
+"""All plotting: figures are Vega-Lite specifications, drawn as SVG, PDF or PNG without browser or network.
 
-A figure holds one or more panels, which a page puts side by side where there is room. Colours are named by their roles:
-on a page a role is a variable of its style sheet, so that one drawing serves light and dark; in files it is the light
+A figure has one or more panels, which a page places side by side if there is room. Colours are named by their roles: on
+a page a role is a variable of its style sheet, so that one drawing serves light and dark; in files it is the light
 colour.
 """
 
@@ -28,10 +28,10 @@ Spec = dict[str, Any]
 """A part of a Vega-Lite specification."""
 
 FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-WIDTH, WIDE = 480, 1_000  # Of panels in pixels: two beside each other, or one over the whole page
+WIDTH, WIDE = 480, 1_000  # Width in pixels of one of two panels side by side, and of a panel over the whole page
 ON_PAGE = {role: f"var(--{role})" for role in LIGHT}
 
-# The version is named, so that another release of the converter does not draw otherwise.
+# A fixed version, so that figures do not change with the release of the converter.
 _VERSION = "5.21"
 _FONT_SIZE = 12
 _DASHES = ((), (7, 3), (2, 2), (9, 3, 2, 3))
@@ -50,7 +50,7 @@ _DURATIONS = (
     (86_400.0, "1 d"), (604_800.0, "7 d"), (2_592_000.0, "30 d"), (31_536_000.0, "1 y"),
 )  # fmt: skip
 _LEAST_GAP = 0.01
-# Channels of a mark beside x and y. Values are colours and widths already, so no scale is between.
+# Channels of a mark besides x and y. Values already are colours and widths, so these channels have no scale.
 _CHANNELS: dict[str, Spec] = {
     "x2": {},
     "y2": {},
@@ -62,14 +62,14 @@ _CHANNELS: dict[str, Spec] = {
 
 
 def evenly(count: int, most: int) -> list[int]:
-    """Return at most so many of the first ``count`` whole numbers, at equal distances, both ends among them."""
+    """Return at most ``most`` of the numbers 0 to ``count`` - 1 at equal distances, with both ends."""
     places: list[int] = np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int)).tolist()
     return places
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """How the lines and points of a series look: sixteen series differ by colour together with dashes or shape."""
+    """Look of the lines and points of a series; colour and dashes, or colour and shape, distinguish sixteen series."""
 
     index: int
 
@@ -78,7 +78,7 @@ class Key:
         """Role of the colour."""
         return f"c{self.index % N_COLOURS + 1}"
 
-    # The second eight have the colours of the first, and the dashes and shapes of the series beside them.
+    # Series 8 to 15 repeat the colours of 0 to 7; dashes and shapes are shifted by one.
     @property
     def dash(self) -> tuple[int, ...]:
         """Lengths of dashes and gaps in pixels; empty for a solid line."""
@@ -92,13 +92,13 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A scale with its ticks, which are values and their labels."""
+    """A scale with its ticks; a tick is a value with a label."""
 
     domain: tuple[float, float]  # First and last value, from left to right or from bottom to top
     ticks: Sequence[tuple[float, str]] = ()
     title: str = ""
     scale: Literal["linear", "log", "symlog"] = "linear"  # symlog is linear up to 0.01 and logarithmic beyond
-    # Written behind a value that a reader points at; ``duration`` for seconds that are written in larger units
+    # Written after the value that a reader points at; ``duration`` for seconds to be written in larger units
     unit: str = ""
     has_grid: bool = True  # Whether lines are drawn at the ticks
 
@@ -106,12 +106,12 @@ class Axis:
     def linear(
         cls, values: FloatArray, title: str = "", unit: str = "", *, is_tight: bool = False, has_grid: bool = True
     ) -> Self:
-        """Return an axis around the finite of some values, with round ticks; its ends are round too unless tight."""
+        """Return an axis around the finite values, with round ticks; its ends are round, too, unless it is tight."""
         known = values[np.isfinite(values)]
         low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
         if high - low <= 1e-9 * max(abs(low), abs(high), 1e-300):
             low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
-        # Parts, so that the span of the largest numbers does not overflow.
+        # Divide first, so that the span of very large numbers does not overflow.
         rough = (high / 5 - low / 5) or 1.0
         power = 10.0 ** math.floor(math.log10(rough))
         step = next((size * power for size in (1, 2, 5) if size * power >= rough), 10 * power)
@@ -132,7 +132,7 @@ class Axis:
 
     @classmethod
     def durations(cls, longest_s: float) -> Self:
-        """Return a logarithmic axis of seconds from one second on, with the durations of clocks and calendars."""
+        """Return a logarithmic axis of seconds, from one second on, with ticks such as 1 min, 1 h and 7 d."""
         longest = max(longest_s * 1.1, 60.0)
         ticks = [(seconds, name) for seconds, name in _DURATIONS if seconds <= longest]
         return cls((1.0, longest), ticks, scale="log", unit="duration")
@@ -146,7 +146,7 @@ class Axis:
     @classmethod
     def gaps(cls, least: float, most: float) -> Self:
         """Return an axis of gaps in per cent."""
-        # Room below zero, where most points of good solvers lie, and above the worst.
+        # Leave room below zero, where good solvers have most of their points, and above the worst.
         low, high = min(least, 0.0) * 1.3 - _LEAST_GAP / 4, max(most * 1.6, 2 * _LEAST_GAP)
         powers = [10.0**power for power in range(-2, max(-1, math.ceil(math.log10(max(high, -low)))))]
         places = [each for each in (*(-power for power in powers), 0.0, *powers) if low <= each <= high]
@@ -155,7 +155,7 @@ class Axis:
 
     @classmethod
     def running_time(cls, first_s: float, last_s: float) -> Self:
-        """Return a logarithmic axis of seconds that a program runs."""
+        """Return a logarithmic axis of running times in seconds."""
 
         def shown(value: float) -> str:
             if value < 1e-3:
@@ -171,8 +171,8 @@ class Axis:
         return cls((len(names), 0), ticks, has_grid=False)
 
     def channel(self) -> Spec:
-        """Return what encodes positions along it."""
-        # Vega turns a descending domain round only where the scale says so.
+        """Return the Vega-Lite channel for positions along the axis."""
+        # Vega reverses a descending domain only if the scale states it.
         scale: Spec = {"type": self.scale, "domain": sorted(self.domain), "nice": False, "zero": False}
         if self.domain[0] > self.domain[1]:
             scale["reverse"] = True
@@ -182,8 +182,8 @@ class Axis:
         if self.ticks or self.title:
             places = [place for place, _ in self.ticks]
             labels = [printable(label) for _, label in self.ticks]
-            # Labels are found by their place, as an expression of numbers would print them in its own way. They are
-            # quoted, so that nothing in them is evaluated.
+            # Labels are looked up by their place, because Vega would format numbers in its own way. They are quoted,
+            # so that nothing in them is evaluated.
             axis = {
                 "title": printable(self.title) or None,
                 "values": places,
@@ -194,14 +194,14 @@ class Axis:
         return {"type": "quantitative", "scale": scale, "axis": axis}
 
     def about(self) -> Spec:
-        """Return what a page needs to tell values from places."""
+        """Return what a page needs to convert positions to values."""
         return {"domain": self.domain, "scale": self.scale, "constant": _LEAST_GAP, "unit": self.unit}
 
 
 class Panel:
-    """Axes, and what is drawn between them; the title is empty where the figure says it.
+    """Axes with marks; the title is empty if that of the figure suffices.
 
-    The height is that of the plane between the axes, the width has the labels of the axes too, both in pixels.
+    Both sizes are in pixels. The height is that of the area between the axes; the width includes labels of the axes.
     """
 
     def __init__(self, colours: Colours, x: Axis, y: Axis, height: float, title: str = "", width: int = WIDTH) -> None:
@@ -211,7 +211,7 @@ class Panel:
     def line(
         self, series: int, x: FloatArray, y: FloatArray, name: str = "", is_step: bool = False, is_faint: bool = False
     ) -> None:
-        """Draw a line of a series; NaN interrupts it, and a faint one has no dashes."""
+        """Draw a line of a series; NaN interrupts it, and a faint line has no dashes."""
         key = Key(series)
         mark: Spec = {
             "type": "line",
@@ -221,18 +221,18 @@ class Panel:
             "strokeDash": [] if is_faint else list(key.dash),
             "interpolate": "step-after" if is_step else "linear",
         }
-        # JSON has no NaN; null interrupts a line too.
+        # JSON has no NaN; null interrupts a line, too.
         ordinates = [value if math.isfinite(value) else None for value in y.tolist()]
         self._add(mark, {"x": x.tolist(), "y": ordinates}, name="" if is_faint else name, series=series)
 
     def area(self, role: str, x: FloatArray, y: FloatArray) -> None:
-        """Fill the plane between a line and zero."""
+        """Fill the area between a line and zero."""
         self._add({"type": "area", "fill": self.colours[role]}, {"x": x.tolist(), "y": y.tolist()})
 
     def points(
         self, series: int, x: FloatArray, y: FloatArray, titles: Sequence[str] = (), *, size: float = 3.0, **look: Any
     ) -> None:
-        """Draw points of a series, each with what is said of it when a reader points at it; ``size`` is in pixels."""
+        """Draw points of a series; titles are shown when a reader points at them, ``size`` is in pixels."""
         key = Key(series)
         mark = {
             "type": "point", "filled": True, "shape": key.shape, "size": size**2 * 4,
@@ -248,10 +248,10 @@ class Panel:
         edge: str = "",
         edge_widths: FloatArray | None = None,
     ) -> None:
-        """Draw rectangles, left, upper, width and height in units of the axes, in the colours of their roles.
+        """Draw rectangles (left, upper, width, height, in units of the axes) in the colours of their roles.
 
-        Titles are what is said of each when a reader points at it. Edges have the colour of role ``edge``, none where
-        it is empty, and widths in pixels, 0.6 everywhere for None.
+        Titles are shown when a reader points at them. Edges have the colour of role ``edge``; if it is empty, there are
+        none. Their widths are in pixels, 0.6 if not given.
         """
         left, upper, width, height = np.asarray(boxes, dtype=float).reshape(-1, 4).T
         channels: dict[str, Sequence[object]] = {"x": left.tolist(), "x2": (left + width).tolist(), "y": upper.tolist()}
@@ -263,7 +263,7 @@ class Panel:
     def texts(
         self, texts: Iterable[tuple[float, float, str]], role: str = "ink", size: float = 11, **look: Any
     ) -> None:
-        """Write texts at places in the units of the axes; ``size`` is in pixels."""
+        """Draw texts at positions in the units of the axes; ``size`` is in pixels."""
         rows = [(x, y, printable(text)) for x, y, text in texts]
         mark = {"type": "text", "fill": self.colours[role], "fontSize": size, "baseline": "middle", **look}
         self._add(mark, dict(zip(("x", "y", "text"), zip(*rows, strict=True), strict=False)))
@@ -275,13 +275,13 @@ class Panel:
         self._add(mark, {"x": [low] * len(y), "x2": [high] * len(y), "y": y})
 
     def spec(self) -> Spec:
-        """Return its specification, without the settings that all share."""
-        # What the y axis measures stands above it, where it needs no turned head and meets no label.
+        """Return the Vega-Lite specification of the panel, without the settings that all panels share."""
+        # The title of the y axis is above the panel, where it is horizontal and overlaps no label.
         above = self.title or self.y.title
         title = {"title": {"text": printable(above)}} if above else {}
         channels = {"x": self.x.channel(), "y": replace(self.y, title="").channel()}
         if self.y.ticks:
-            # Browsers may set text wider than the converter, which has fonts of its own, expects.
+            # Text in a browser may be wider than in the converter, which has its own fonts.
             channels["y"]["axis"]["minExtent"] = 7 * max(len(label) for _, label in self.y.ticks) + 4
         encoding = {name: {"field": name, **channel} for name, channel in channels.items()}
         return {**title, "width": self.width, "height": self.height, "encoding": encoding, "layer": self._layers}
@@ -302,29 +302,29 @@ class Panel:
         encoding: Spec = {each: {"field": each, **_CHANNELS[each]} for each in channels if each in _CHANNELS}
         if name:
             encoding["description"] = {"value": printable(name)}
-        # A label for screen readers at every mark that says nothing would be most of the page.
+        # Without a description a mark gets no label for screen readers: such labels would be most of the page.
         mark = {**mark, "aria": "description" in encoding}
         layer: Spec = {"mark": mark, "data": {"values": values}, "encoding": encoding}
         if series is not None:
-            # The name becomes a class of the drawing, by which a page finds what a legend toggles.
+            # The name becomes a class in the drawing, by which a page finds the series that its legend toggles.
             layer["name"] = f"series{series}_{len(self._layers)}"
         self._layers.append(layer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure:
-    """A figure, described once, for pages and for files."""
+    """A figure for pages and for files."""
 
-    name: str  # In files, unique in a section
+    name: str  # Part of the name of its file; unique in a section
     title: str
-    description: str  # In words for those who do not see it
+    description: str  # Text for readers who cannot see the figure
     draw: Callable[[Colours], Iterable[Panel]]
-    caption: str = ""  # How to read it; empty where that is plain
-    series: tuple[str, ...] = ()  # Names for the legend, which pages let readers toggle; empty for no legend
+    caption: str = ""  # How to read it; empty if that is obvious
+    series: tuple[str, ...] = ()  # Names for the legend, which readers of a page can toggle; empty for no legend
 
     @classmethod
     def of_lines(cls, title: str, x: str, y: str, lines: Mapping[str, tuple[FloatArray, FloatArray]]) -> "Figure":
-        """Return a figure of lines, abscissas and ordinates of equal length by name; NaN interrupts a line."""
+        """Return a figure of lines; each name has x and y values of equal length, and NaN interrupts a line."""
         every_x, every_y = (np.concatenate([line[axis] for line in lines.values()]) for axis in (0, 1))
 
         def draw(colours: Colours) -> Iterator[Panel]:
@@ -337,18 +337,18 @@ class Figure:
         return cls("lines", title, f"{y} over {x}.", draw, series=tuple(lines))
 
     def svgs(self, colours: Colours = ON_PAGE) -> list[tuple[Panel, str]]:
-        """Return its panels, each with its drawing as SVG."""
+        """Return the panels, each with its drawing as SVG."""
         drawn = []
         for panel in self.draw(colours):
-            # The width with its labels is given, so that letters are as large in every panel of a page.
+            # Fix the width including labels, so that letters have the same size in all panels of a page.
             fitted = {**panel.spec(), "autosize": {"type": "fit-x", "contains": "padding"}}
             drawn.append((panel, str(_converted("svg", fitted, colours))))
         return drawn
 
     def write(self, path: Path) -> None:
-        """Write it on white with its legend; the ending, ``.svg``, ``.pdf`` or ``.png``, says the format."""
+        """Write the figure on white with its legend, as ``.svg``, ``.pdf`` or ``.png`` by the suffix of the path."""
         panels = list(self.draw(LIGHT))
-        # Composed views cannot fit a width: labels take what is left out here.
+        # Composed views cannot be fitted to a width: leave 90 pixels for the labels.
         across = 1 if panels[0].width > WIDTH else min(2, len(panels))
         parts = [{**_unnamed(panel.spec()), "width": panel.width - 90} for panel in panels]
         whole: Spec = {"concat": parts, "columns": across, "spacing": 28} if len(parts) > 1 else parts[0]
@@ -366,7 +366,7 @@ class Figure:
             whole = {"vconcat": [_unnamed(legend.spec()), whole], "spacing": 16}
         made = _converted(path.suffix[1:], {**whole, "background": LIGHT["surface"], "padding": 10}, LIGHT)
         if isinstance(made, str):
-            # The converter has no place for what is said to those who do not see a figure.
+            # Add the title and description for readers who cannot see the figure; the converter has no option for it.
             head, rest = made.split(">", 1)
             title, description = (escape(printable(text)) for text in (self.title, self.description))
             made = f"{head}><title>{title}</title><desc>{description}</desc>{rest}\n".encode()
@@ -374,7 +374,7 @@ class Figure:
 
 
 def check_installed() -> None:
-    """Raise `MissingPackageError` unless what the extra ``plot`` brings is installed."""
+    """Raise `MissingPackageError` unless the packages of the extra ``plot`` are installed."""
     _part_of_plot("jinja2", "Jinja")
     _part_of_plot("vl_convert", "vl-convert")
 
@@ -387,10 +387,10 @@ def _part_of_plot(module: str, name: str) -> Any:
 
 
 def _converted(ending: str, spec: Spec, colours: Colours) -> str | bytes:
-    """Return a drawing; nothing but what the specification holds is read."""
+    """Return a drawing of a specification; no file and no address is read."""
     whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "background": None, **spec}
     convert = getattr(_part_of_plot("vl_convert", "vl-convert"), f"vegalite_to_{ending}")
-    # Twice as many pixels, for screens that have them.
+    # Twice as many pixels, for screens of high resolution.
     settings = {"scale": 2} if ending == "png" else {}
     config = {
         "font": FONTS,
@@ -412,12 +412,12 @@ def _converted(ending: str, spec: Spec, colours: Colours) -> str | bytes:
 
 
 def _unnamed(spec: Spec) -> Spec:
-    """Drop the names of layers: in composed views, data of layers with the same name would be taken for the same."""
+    """Return a specification without names of layers: composed views would confuse the data of layers of one name."""
     return {**spec, "layer": [{key: value for key, value in each.items() if key != "name"} for each in spec["layer"]]}
 
 
 def smoothed(values: FloatArray, share: float) -> FloatArray:
-    """Return the moving average up to each value over the last ``share`` of all; what is not finite is left out."""
+    """Return the moving average at each value over a window of ``share`` of all values; it skips non-finite ones."""
     span = max(1, round(share * len(values)))
     known = np.isfinite(values)
     sums, counts = (np.concatenate(([0.0], np.cumsum(part))) for part in (np.where(known, values, 0.0), known))
@@ -428,10 +428,10 @@ def smoothed(values: FloatArray, share: float) -> FloatArray:
 
 
 def write_residual_plot(path: Path, title: str, quantity: str, measured: FloatArray, predicted: FloatArray) -> None:
-    """Draw measured values and residuals against fitted values; the ending, else a `UsageError`, says the format."""
+    """Draw measured values and residuals against fitted values; raise `UsageError` if the suffix is not a format."""
     suffixes = (".svg", ".png", ".pdf")
     if path.suffix not in suffixes:
-        raise UsageError(f"{path}: a plot's name ends in {', '.join(suffixes)}")
+        raise UsageError(f"{path}: the name of a plot must end in {', '.join(suffixes)}")
     ends = np.array([min(measured.min(), predicted.min()), max(measured.max(), predicted.max())])
 
     def draw(colours: Colours) -> Iterator[Panel]:

@@ -1,4 +1,4 @@
-"""Where a figure comes from: versions, commit and machine."""
+"""Provenance of results: versions, commit and machine."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ from pathlib import Path
 from allocopt.version import __version__
 
 PACKAGES = ("numpy", "numba", "scipy", "ortools", "pyscipopt", "networkx", "simanneal", "pydantic", "typer")
-# Folders of the checkout in which a change makes another program.
+# Folders of the checkout that hold the program.
 _CODE = ("allocopt", "formulations", "heuristics", "learned", "papers")
 
 
@@ -26,18 +26,18 @@ def provenance() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """Return the commit of the checkout that the package runs from, with ``+`` where the code differs, or "unknown"."""
+    """Return the commit of the checkout that the package runs from, with ``+`` if the code differs, or "unknown"."""
     root = Path(__file__).resolve().parents[2]
     hashed = _git(root, "rev-parse", "--short=12", "HEAD") if (root / ".git").exists() else ""
     if not hashed:
         return "unknown"
-    # What else differs, such as a result page that is being written, does not change what is measured.
+    # Changes elsewhere, such as a result page that is being written, do not affect measurements.
     changed = _git(root, "status", "--porcelain", "--", *_CODE)
     return f"{hashed}+" if changed else hashed
 
 
 def package_versions() -> dict[str, str]:
-    """Return the version of every package that the solvers rest on; "not installed" where one is missing."""
+    """Return the version of every package that the solvers depend on; "not installed" if one is missing."""
     versions = {}
     for name in PACKAGES:
         try:

@@ -1,4 +1,4 @@
-"""Results as flat rows, and rows as tables: CSV, JSON or lines of JSON."""
+"""Results as flat rows, and rows as tables: CSV, JSON or JSON lines."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from allocopt.solving.solution_files import BestKnown
 
 @dataclass(frozen=True, slots=True)
 class SolveRow:
-    """One solve; the strategy is None where the kind has none, objective, bound and gap are where there is none."""
+    """One solve; strategy, objective, bound and gap are None if there is none."""
 
     instance: str
     kind: str
@@ -34,7 +34,7 @@ class SolveRow:
 
     @classmethod
     def of(cls, problem: Problem, result: Result) -> "SolveRow":
-        """Flatten a result."""
+        """Return the row of a result."""
         return cls(
             instance=problem.name,
             kind=problem.kind,
@@ -51,10 +51,10 @@ class SolveRow:
 
 @dataclass(frozen=True, slots=True)
 class BenchRow:
-    """One solve of a comparison, the version of what did the work, the best values known, and its trajectory.
+    """One solve of a comparison, with the version of its solver, the best known values, and its trajectory.
 
-    Best values are those under the same strategy and under ``scas``, the yardstick of the NSA paper; points hold
-    seconds, objective and bound, as in `TrajectoryRow`.
+    Best known values are those under the same strategy and under ``scas``, with which the NSA paper compares. Points
+    hold seconds, objective and bound, as in `TrajectoryRow`.
     """
 
     solve: SolveRow
@@ -64,7 +64,7 @@ class BenchRow:
     points: Sequence[Sequence[float | None]] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields but the trajectory by name."""
+        """Return the fields by name, without the trajectory."""
         return {
             **asdict(self.solve),
             "solver_version": self.version,
@@ -76,7 +76,7 @@ class BenchRow:
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryRow:
-    """A point of a solve: seconds since its start, best objective and bound known then, None for no bound."""
+    """A point of a solve: seconds since its start, and the best objective and bound then, None for no bound."""
 
     instance: str
     kind: str
@@ -101,7 +101,7 @@ class TrajectoryRow:
         points = [(each.time_s, each.objective, each.bound) for each in result.incumbents]
         if result.objective is None:
             return points
-        # The last incumbent may have been told later than the clock was stopped.
+        # The last incumbent may have been reported after the clock was stopped.
         end_s = max(result.runtime_s, points[-1][0] if points else 0.0)
         return [*points, (end_s, result.objective, result.bound)]
 
@@ -113,10 +113,10 @@ class TrajectoryRow:
 
 @dataclass(frozen=True, slots=True)
 class SimulateRow:
-    """One simulation, over the jobs that are measured.
+    """One simulation; means are over the measured jobs.
 
-    Utilization is a share of the processor-seconds, the makespan lasts from the first submission to the last end, and
-    ``runtime_s`` is the wall clock of the simulation, reading and measuring not counted.
+    Utilization is the share of the processor-seconds in use, the makespan is the time from the first submission to the
+    last end, and ``runtime_s`` is the wall-clock time of the simulation without reading and measuring.
     """
 
     jobs: int
@@ -130,10 +130,10 @@ class SimulateRow:
 
     @classmethod
     def of(cls, schedule: Schedule, metrics: Metrics, runtime_s: float) -> "SimulateRow":
-        """Flatten the metrics of a schedule whose simulation took a time."""
+        """Return the row of a schedule and its metrics; ``runtime_s`` is the time of the simulation."""
         jobs, machine = metrics.jobs, metrics.machine
         waits = (jobs.wait_s.mean, jobs.wait_s.maximum, jobs.bounded_slowdown.mean)
-        # No clock ticks more often than once a nanosecond.
+        # A simulation shorter than a tick of the clock takes 0 s: count at least a nanosecond.
         speed = len(schedule.workload) / max(runtime_s, 1e-9)
         return cls(jobs.jobs, *waits, machine.utilization, machine.makespan_s, runtime_s, speed)
 
@@ -153,25 +153,25 @@ class SimulateGroupRow:
 
     @classmethod
     def of(cls, by: str, group: str, jobs: JobStatistics) -> "SimulateGroupRow":
-        """Flatten the statistics of a group."""
+        """Return the row of the statistics of a group."""
         wait, slowdown = jobs.wait_s, jobs.bounded_slowdown
         return cls(by, group, jobs.jobs, wait.mean, wait.maximum, slowdown.mean, jobs.starved, jobs.mean_hop_cost)
 
 
 def shown(problem: Problem, objective: float) -> str:
-    """Write an objective for people: with the decimals of its kind, or six digits that count."""
+    """Return an objective as text, with the decimals of its kind or six significant digits."""
     decimals = kind_of(problem).decimals
     return f"{objective:.6g}" if decimals is None else f"{objective:,.{decimals}f}"
 
 
 def check_suffix(path: Path, *suffixes: str) -> None:
-    """Raise `UsageError` unless the name of a table ends in one of some suffixes."""
+    """Raise `UsageError` unless the name of a table ends in one of the suffixes."""
     if path.suffix not in suffixes:
         raise UsageError(f"{path} must end in {', '.join(suffixes[:-1])} or {suffixes[-1]}")
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows as ``.csv``, ``.json`` or ``.jsonl``, beside the file, which is replaced when all is there."""
+    """Write rows as ``.csv``, ``.json`` or ``.jsonl``; the file is replaced when all is written."""
     if path.suffix == ".jsonl":
         text = "".join(f"{compact_json(row)}\n" for row in rows)
     elif path.suffix == ".json":

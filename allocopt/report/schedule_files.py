@@ -1,4 +1,4 @@
-"""Files of schedules: one job a line as CSV or in the Standard Workload Format, and the energy of its parts."""
+"""Files of schedules: one job per line, as CSV or in the Standard Workload Format; and files of energies."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -26,21 +26,20 @@ JOB_COLUMNS = (
     *("user", "account", "partition", "nodes", "cores", "gpus", "gpu_type", "node_list", "hop_cost", "wait"),
     *("wait_reason", "recorded_start"),
 )
-"""The columns behind them; cells are empty where nothing is known."""
+"""The columns after these; cells are empty if nothing is known."""
 ENERGY_COLUMNS = ("part", "name", "energy_j", "energy_delay_js")
 _COMPLETED = 1
 _COST_DIGITS = 3
 
 
 def write_schedule_csv(path: Path, schedule: Schedule, described: Described | None = None) -> None:
-    """Write when every job ran, in the order of submission; times in seconds, whole ones as integers.
+    """Write a row per job, in the order of submission; times are in seconds, whole ones as integers.
 
-    A job's id is the trace's own, where that is a text. Column ``run`` is the time from start to end, so that of a job
-    that was killed is the time until then. Behind `SCHEDULE_COLUMNS` stand `JOB_COLUMNS`: who submitted the job, its
-    partition, the nodes, cores and GPUs that it held (what it asked for where that is not known), the type of GPU that
-    it asked for, the hop cost of its nodes, its wait since it joined the queue, what it waited for (`waited_for`), and
-    when it started by the trace. Raises `BadFileError` if there are no jobs, or the file cannot be written, or would
-    not be read again.
+    A job has the id of the trace if that is a text. Column ``run`` is the time from start to end, also for a killed
+    job. The columns are `SCHEDULE_COLUMNS` and then `JOB_COLUMNS`: user, account, partition, the nodes, cores and GPUs
+    that the job held (or requested, if that is not known), the requested type of GPU, the hop cost of its nodes, its
+    wait in the queue, what it waited for (`waited_for`), and its start in the trace. Raises `BadFileError` if there are
+    no jobs, or the file cannot be written, or could not be read again.
     """
     described = described or Described(schedule.workload)
     names = schedule.workload.names.tolist()
@@ -81,7 +80,7 @@ def _job_cells(schedule: Schedule, described: Described) -> Iterator[Sequence[An
 
 
 def _held(schedule: Schedule) -> tuple[list[Number | None], list[Number | None]]:
-    """Return the cores and the GPUs of every job: those that it held, or else asked for; None where not known."""
+    """Return the cores and the GPUs of every job: those that it held, or else requested; None if not known."""
     if isinstance(schedule, ClusterSchedule):
         columns = dict(zip(schedule.cluster.resources, schedule.amounts.T / THOUSANDTHS, strict=True))
         cores, gpus = plain(columns[CORES]), plain(columns[GPUS])
@@ -103,19 +102,19 @@ def _held(schedule: Schedule) -> tuple[list[Number | None], list[Number | None]]
 
 
 def _known(value: float) -> Number | None:
-    """Return a number, an integer if it is whole, and None for NaN."""
+    """Return a number, as an integer if it is whole; None for NaN."""
     if np.isnan(value):
         return None
     return int(value) if float(value).is_integer() else value
 
 
 def write_schedule_swf(path: Path, schedule: Schedule, notes: Sequence[str] = ()) -> None:
-    """Write a schedule in the Standard Workload Format; `read_workload` makes its jobs and machine of it.
+    """Write a schedule in the Standard Workload Format; `read_workload` reads its jobs and machine.
 
     Wait (column 3), run time (4) and status (11, completed) are those of the schedule, processors are written as
-    allocated and as requested (5, 8), applications keep their numbers (14), and what is not known is -1. A name that
-    ends in ``.gz`` is compressed; notes on how it was made stand in the header. Raises `BadFileError` if the file
-    cannot be written, or would not be read again.
+    allocated and as requested (5, 8), applications keep their numbers (14), and unknown values are -1. A file whose
+    name ends in ``.gz`` is compressed; ``notes`` are added to the header. Raises `BadFileError` if the file cannot be
+    written or could not be read again.
     """
     made = f"schedule of {schedule.workload.name} simulated by allocopt {__version__}: wait, run time and status"
     told = (made, "times in seconds, unknown values -1", *notes, *schedule.workload.remarks())
@@ -126,7 +125,7 @@ def write_schedule_swf(path: Path, schedule: Schedule, notes: Sequence[str] = ()
 def write_energy_csv(path: Path, schedule: MulticoreSchedule) -> None:
     """Write energy and energy-delay product of every job, node and cluster, and of the whole machine.
 
-    The delay of a job is the time from its submission to its end, that of the others the makespan. Raises
+    The delay of a job is the time from its submission to its end; that of the other parts is the makespan. Raises
     `BadFileError` if the file cannot be written.
     """
     machine, makespan = schedule.machine, repeat(schedule.makespan_s)

@@ -1,4 +1,4 @@
-"""Tables for a terminal: solvers compared, one line each, and the metrics of a schedule."""
+"""Tables for a terminal: a comparison of solvers, and the metrics of a schedule."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
@@ -20,11 +20,11 @@ _STATISTICS = (
     "jobs", "mean wait s", "median wait s", "95 % wait s", "max wait s", "mean bounded slowdown", "starved",
     "mean hop cost",
 )  # fmt: skip
-_MOST_GROUPS = 20  # that are shown of a grouping
+_MOST_GROUPS = 20  # of a grouping that are shown
 
 
 def summary_table(rows: Sequence[BenchRow], width: int | None = None) -> str:
-    """Summarize rows by solver and strategy, as these first appear, in lines of at most ``width`` characters."""
+    """Return a table of rows by solver and strategy, in order of appearance, at most ``width`` characters wide."""
     title = "mean cost" if _are_costs(rows) else "mean objective"
     header = [title if name == "mean cost" else name for name in HEADER]
     groups: dict[tuple[str, str], list[BenchRow]] = {}
@@ -34,7 +34,7 @@ def summary_table(rows: Sequence[BenchRow], width: int | None = None) -> str:
     for (solver, strategy), own in groups.items():
         objectives = [row.solve.objective for row in own if row.solve.objective is not None]
         mean: Cell = fmean(objectives) if objectives else None
-        # Hop costs have digits behind the point as the column says, other objectives six that count.
+        # Hop costs have the decimals of the column, other objectives six significant digits.
         if mean is not None and not _are_costs(own):
             mean = f"{mean:.6g}"
         to_best = _mean_excess([(row.solve, row.best_known) for row in own])
@@ -50,20 +50,20 @@ def _are_costs(rows: Sequence[BenchRow]) -> bool:
 
 
 def _mean_excess(pairs: list[tuple[SolveRow, BestKnown | None]]) -> float | None:
-    """Mean of how far, in per cent, objectives are worse than their yardsticks; None where no yardstick is known."""
+    """Return by how many per cent objectives are worse than best known values, on average; None if none is known."""
     excesses = [
         100.0
         * (known.objective - row.objective if is_maximized(row.kind) else row.objective - known.objective)
         / max(1e-9, abs(known.objective))
         for row, known in pairs
-        # Beside a yardstick of 0 no share is defined.
+        # Relative to 0 there is no percentage, unless both are 0.
         if row.objective is not None and known is not None and (known.objective != 0 or row.objective == 0)
     ]
     return fmean(excesses) if excesses else None
 
 
 def metrics_table(metrics: Metrics, width: int | None = None) -> str:
-    """Format measures over jobs, by size of job, and over time, in lines of at most ``width`` characters."""
+    """Return tables of metrics over jobs, by size of job, and over time, at most ``width`` characters wide."""
     jobs, machine = metrics.jobs, metrics.machine
     measures: list[list[Cell]] = [
         ["wait s", *astuple(jobs.wait_s)],
@@ -98,15 +98,15 @@ def metrics_table(metrics: Metrics, width: int | None = None) -> str:
 
 
 def variants_table(variants: int, found: Mapping[str, Sequence[float]]) -> str:
-    """Format means over variants of a trace, and from where to where their intervals of 95 % go."""
+    """Return a table of means over variants of a trace, with their 95 % intervals."""
     cells: list[list[Cell]] = [[name, *interval] for name, interval in found.items()]
     return aligned_table((f"over {variants} variants", "mean", "95 % from", "to"), cells, (None, 2, 2, 2))
 
 
 def groups_table(grouping: Grouping, groups: Mapping[str, JobStatistics], width: int | None = None) -> str:
-    """Format the measures of groups of jobs, in lines of at most ``width`` characters; of many groups the first."""
+    """Return a table of the metrics of the first groups of jobs, at most ``width`` characters wide."""
     if list(groups) == [UNKNOWN]:
-        return f"by {grouping.title}: the trace does not say"
+        return f"by {grouping.title}: the trace does not state it"
     shown = dict(list(groups.items())[:_MOST_GROUPS])
     table = _statistics_table(grouping.title, {shortened(name): jobs for name, jobs in shown.items()}, width)
     left = [jobs.jobs for jobs in groups.values()][_MOST_GROUPS:]

@@ -1,4 +1,4 @@
-"""Combinations beside the first one: rows, tables for a terminal of 80 columns, and a verdict with what it rests on."""
+"""Combinations compared with the first one: rows, tables for a terminal, and a verdict with its assumptions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from allocopt.traces.variants import CONFIDENCE, JITTER
 HEADER = ("allocator", "wait s", "+/- %", "slowdown", "hop cost", "+/- %", "frag.")
 DIGITS = (None, 0, 1, 2, 0, 1, 3)
 _IDLE_UTILIZATION, _IDLE_WAITING = 0.1, 0.01
-_LARGEST_DIFFERENCE = 0.05  # of utilizations, recorded and simulated, and of what jobs get beside what they asked for
+_LARGEST_DIFFERENCE = 0.05  # of recorded and simulated utilization, and of granted / requested processors from 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class WhatIfRow(Combination):
     mean_wait_s: float
     max_wait_s: float
     mean_bounded_slowdown: float
-    mean_hop_cost: float | None  # Over jobs of several nodes; None where there are none
-    fragmentation: tuple[float | None, ...]  # Of the idle nodes per level of the tree, the leaf level first
+    mean_hop_cost: float | None  # Over jobs of several nodes; None if there are none
+    fragmentation: tuple[float | None, ...]  # Fragmentation of idle nodes per level of the tree, leaf level first
     utilization: float
     makespan_s: float
     runtime_s: float
@@ -52,26 +52,25 @@ class WhatIfRow(Combination):
     mean_wait_interval: tuple[float, ...] = ()
     mean_bounded_slowdown_interval: tuple[float, ...] = ()
     mean_hop_cost_interval: tuple[float, ...] = ()
-    waited_jobs: int | None = None  # Did not start as they came
-    hop_jobs: int | None = None  # Have several nodes
-    shared_jobs: int | None = None  # Started on nodes that others held
-    processors: int | None = None  # Size of this machine
-    trace_processors: int | None = None  # Size of the trace's
-    granted: float | None = None  # Processors that jobs hold for each that they asked for
+    waited_jobs: int | None = None  # Number of jobs that did not start when they were submitted
+    hop_jobs: int | None = None  # Number of jobs with several nodes
+    shared_jobs: int | None = None  # Number of jobs that started on nodes that other jobs held
+    processors: int | None = None  # Processors of the simulated machine
+    trace_processors: int | None = None  # Processors of the machine of the trace
+    granted: float | None = None  # Ratio of held to requested processors
     backlog: tuple[float, ...] = ()  # See `allocopt.simulator.metrics.MachineUse`
     block_days: int | None = None  # Days of submissions in a block
-    # For each block with jobs their number, the seconds that they waited, the sum of their bounded slowdowns, the
-    # number of those of several nodes and the sum of their hop costs
+    # Sums for each block with jobs: number, waits in seconds, bounded slowdowns, number with several nodes, hop costs
     blocks: tuple[tuple[float, ...], ...] = ()
-    # Work of the jobs, as the share of the machine that it would take from the first submission to the last
+    # Work of the jobs, as a share of the machine's capacity from the first submission to the last
     offered: float | None = None
     hops_slow: bool = True  # Whether hops may slow jobs down on this machine (``--hop-slowdown``)
-    remarks: tuple[str, ...] = ()  # What else was found, a sentence each
-    variants: int = 0  # Of the jobs, over which waits, slowdowns and hop costs are means; 0 for the jobs as they are
+    remarks: tuple[str, ...] = ()  # Further findings, one sentence each
+    variants: int = 0  # Number of variants over which waits, slowdowns and hop costs are means; 0 for the jobs as given
 
     @classmethod
     def of(cls, outcome: Outcome) -> "WhatIfRow":
-        """Flatten an outcome, which is compared with nothing yet."""
+        """Return the row of an outcome, without changes relative to another one."""
         machine, schedule, sums = outcome.metrics.machine, outcome.schedule, BlockSums.of(*outcome.schedules)
         span = float(np.ptp(schedule.workload.submit))
         wait, slowdown, hop_cost = sums.means()
@@ -96,48 +95,48 @@ class WhatIfRow(Combination):
 
     @property
     def leaf_fragmentation(self) -> float | None:
-        """Fragmentation of the idle nodes over leaves; None where there are none."""
+        """Fragmentation of the idle nodes over leaves; None if there are none."""
         return self.fragmentation[0] if self.fragmentation else None
 
     @classmethod
     def stored(cls, held: Mapping[str, Any]) -> "WhatIfRow":
-        """Return the row of its fields as JSON holds them."""
+        """Return a row from its fields as JSON holds them."""
         fields: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in held.items()}
         return cls(**fields)
 
 
 def what_is_assumed(rows: Sequence[WhatIfRow]) -> list[str]:
-    """Return what a verdict takes for granted, and by which limits it is qualified, a sentence each."""
+    """Return sentences on the assumptions of a verdict, and on the limits that it uses."""
     lines = [
-        "Users react to no wait: jobs come as in the trace. The machine begins empty, and is never down.",
-        "Overloaded: in both quarters of the second half of the submissions the work that waits would take the whole "
-        "machine more than 5 % of their time.",
+        "Users do not react to waits: jobs are submitted as in the trace. The machine begins empty, and is never down.",
+        "Overloaded: in both quarters of the second half of the submissions, the waiting work would take the whole "
+        "machine more than 5 % of the quarter.",
         f"Nearly idle: less than {percent(_IDLE_UTILIZATION, 0)} of the machine is in use, or fewer than "
         f"{percent(_IDLE_WAITING, 0)} of the jobs wait.",
-        "Intervals: weeks of submission, or days of a trace shorter than four weeks, are the sample, as if queues did "
-        "not reach from one to the next; a t interval of the logarithm of the ratio of the means over jobs.",
+        "Intervals: t intervals of the logarithm of the ratio of the means over jobs. The sample are weeks of "
+        "submissions, or days if the trace is shorter than four weeks, as if they were independent.",
     ]
     if variants := baseline(rows).variants:
         lines.append(
-            f"Variants: each combination ran {variants} times on the jobs with run times multiplied by "
-            f"exp(N(0, {JITTER:g})), the same for all; waits, slowdowns and hop costs are means over them, the "
-            "rest is of the jobs as they are."
+            f"Variants: each combination was simulated {variants} times with run times multiplied by "
+            f"exp(N(0, {JITTER:g})), the same for all combinations. Waits, slowdowns and hop costs are means over "
+            "these; all other values are for the jobs as given."
         )
     if baseline(rows).trace_processors is None:
-        lines.append("The trace does not tell the size of its machine.")
+        lines.append("The trace does not state the size of its machine.")
     if any(row.is_recorded for row in rows):
         lines.append(
-            "The record: jobs hold processors and nodes from the recorded start for the recorded run time; a node is "
-            "idle where no job of the trace runs. Regret is beside the proven least hop cost on nodes idle then, or "
-            "those that jobs share with processors left for its part: alone, with other jobs where they were, and for "
-            "the starts of a minute together; of at most 1,000 starts and minutes, spread over the trace. Memory, "
-            "features and partitions are not regarded."
+            "The record: jobs hold processors and nodes from the recorded start for the recorded run time. A node is "
+            "idle if no job of the trace runs on it. Regret is relative to the proven minimum of the hop cost on nodes "
+            "that were idle, or that had enough free processors for a part of the job if jobs share nodes. It is "
+            "computed for single jobs, with the others where they were, and for all starts of a minute together, on at "
+            "most 1,000 starts and minutes, spread over the trace. Memory, features and partitions are ignored."
         )
     return lines
 
 
 def what_if_tables(rows: Sequence[WhatIfRow], width: int | None = None) -> str:
-    """Format a table per scheduler, and a verdict, in lines of at most ``width`` characters."""
+    """Return a table per scheduler and the verdict, in lines of at most ``width`` characters."""
     tables = []
     for scheduler, group in groupby(rows, key=lambda row: row.scheduler):
         cells: list[list[Cell]] = []
@@ -151,7 +150,7 @@ def what_if_tables(rows: Sequence[WhatIfRow], width: int | None = None) -> str:
 
 
 def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
-    """Return what speaks against the comparison, the best combination by each measure, and what figures rest on."""
+    """Return lines: reasons to doubt the comparison, the best combination by each measure, and how to read numbers."""
     simulated, first = [row for row in rows if not row.is_recorded] or list(rows), baseline(rows)
     lines = _qualifications(rows, simulated)
     overloaded = any(is_overloaded(row.backlog) for row in simulated)
@@ -164,18 +163,20 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
     for row in simulated:
         waits.setdefault(row.scheduler, set()).add(row.mean_wait_s)
     if first.hops_slow and len(simulated) > len(waits) and all(len(different) == 1 for different in waits.values()):
-        lines.append("waits are the allocators' only where hops slow jobs down: --hop-slowdown 0.2")
+        lines.append("allocators do not change waits here; assume that hops slow jobs down with --hop-slowdown 0.2")
     has_intervals = any(line.endswith("])") for line in lines)
     varied = f" in {first.variants} variants" if first.variants else ""
-    lines.append(f"+/- beside {first.name}; waits and slowdowns are means over {first.jobs:,} jobs{varied}")
+    lines.append(f"+/- is relative to {first.name}; waits and slowdowns are means over {first.jobs:,} jobs{varied}")
     if first.hop_jobs:
-        lines.append(f"hop cost: {HOP_COST:,.0f} a hop from a node of a job to each other one")
-        lines.append(f"hop costs are means over {first.hop_jobs:,} of {first.jobs:,} jobs, those of several nodes")
+        lines.append(f"hop cost: {HOP_COST:,.0f} per hop from a node to each other node of its job")
+        lines.append(f"hop costs are means over the {first.hop_jobs:,} of {first.jobs:,} jobs with several nodes")
     if has_intervals:
-        unit = "weeks" if first.block_days == WEEK else "days"
-        lines.append(f"in [ ]: {100 * CONFIDENCE:.0f} % intervals by {len(first.blocks):,} {unit}")
+        unit = "weekly" if first.block_days == WEEK else "daily"
+        lines.append(
+            f"brackets show {100 * CONFIDENCE:.0f} % confidence intervals, from {len(first.blocks):,} {unit} blocks"
+        )
     elif 0 < len(first.blocks) < FEWEST_BLOCKS and len(simulated) > 1:
-        lines.append(f"fewer than {FEWEST_BLOCKS} days: whether differences are chance is not known")
+        lines.append(f"fewer than {FEWEST_BLOCKS} days of submissions: differences may be chance")
     return lines
 
 
@@ -187,33 +188,33 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
         work = percent(growing[0].backlog[-1], 0)
         lines += [
             f"overloaded under {which}: the queue does not drain",
-            f"the last quarter's waiting work would fill the machine for {work} of it",
+            f"the work that waits in the last quarter would fill the machine for {work} of that quarter",
         ]
         if offered := growing[0].offered:
-            # Work that has started by the middle of the last quarter, at 7/8 of the time, is what the machine can do.
+            # The capacity is the work that has started by the middle of the last quarter, at 7/8 of the time.
             near = max(0.01, 1 - max(row.backlog[-1] for row in growing) / (0.875 * offered))
             lines.append(
-                f"jobs offer {percent(offered, 0)} of the machine; a verdict needs about {near:.2g} times this --load"
+                f"jobs need {percent(offered, 0)} of the machine; for a verdict, multiply --load by about {near:.2g}"
             )
     is_idle = first.utilization < _IDLE_UTILIZATION
     if first.waited_jobs is not None and (is_idle or first.waited_jobs < _IDLE_WAITING * first.jobs):
         use = f"{percent(first.utilization)} of the machine is in use"
-        lines.append(f"nearly idle: {first.waited_jobs:,} of {first.jobs:,} jobs wait, {use}; waits tell little")
+        lines.append(f"nearly idle: {first.waited_jobs:,} of {first.jobs:,} jobs wait, {use}; waits mean little")
     size, trace_size = first.processors, first.trace_processors
     if size and trace_size and size != trace_size:
         compared = f"{'smaller' if size < trace_size else 'larger'} than the trace's ({size:,}, not {trace_size:,})"
-        lines.append(f"the machine is {compared}; waits are not the site's")
+        lines.append(f"the machine is {compared}; waits differ from the site's")
     if first.granted is not None and first.granted > 1 + _LARGEST_DIFFERENCE:
-        lines.append(f"whole nodes give jobs {first.granted:,.2f} times the processors that they asked for")
+        lines.append(f"with whole nodes, jobs hold {first.granted:,.2f} times the processors that they requested")
     if record is None:
         return lines
     if record.shared_jobs and not first.shared_jobs:
         shared = f"{record.shared_jobs:,} of {record.jobs:,} recorded jobs started on nodes that others held"
-        lines.append(f"{shared}; simulated jobs have nodes of their own")
+        lines.append(f"{shared}; simulated jobs get nodes exclusively")
     points = 100 * (first.utilization - record.utilization)
     if abs(points) > 100 * _LARGEST_DIFFERENCE:
         both = f"{percent(record.utilization)} recorded, {percent(first.utilization)} under {first.name}"
-        lines.append(f"utilization: {both}; the simulation is not the site's machine")
+        lines.append(f"utilization: {both}; the simulated machine differs from the site's")
     apart = (
         ("mean wait", change_of(first.mean_wait_s, record.mean_wait_s)),
         ("slowdown", change_of(first.mean_bounded_slowdown, record.mean_bounded_slowdown)),
@@ -222,5 +223,5 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
     known = [f"{name} {100 * change:+,.1f} %" for name, change in apart if change is not None]
     if apart[-1][1] is not None and record.hop_jobs not in (None, first.hop_jobs):
         known[-1] += f" (of {first.hop_jobs:,} jobs, not {record.hop_jobs:,})"
-    lines.append(f"{first.name} beside the record: {', '.join([*known, f'utilization {points:+.1f} points'])}")
+    lines.append(f"{first.name} relative to the record: {', '.join([*known, f'utilization {points:+.1f} points'])}")
     return [*lines, *record.remarks]

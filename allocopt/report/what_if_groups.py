@@ -1,4 +1,4 @@
-"""Combinations by groups of jobs: rows, a table for each group, and a verdict that other groups do not hide."""
+"""Combinations by groups of jobs: rows, and a table and a verdict for each group."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from allocopt.simulator.what_if import Outcome
 HEADER = ("scheduler", "allocator", "wait s", "+/- %", "slowdown", "hop cost", "+/- %")
 DIGITS = (None, None, 0, 1, 2, 0, 1)
 FEWEST_JOBS = 30
-"""Jobs below which a group gets no verdict."""
+"""Smallest number of jobs for which a group gets a verdict."""
 MOST_SHOWN = 8
-"""Groups of a kind that are shown; rows have all."""
+"""Largest number of groups of a grouping that are shown; rows have all."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRow(Combination):
-    """One combination of allocator and scheduler, over the jobs of a group; see `WhatIfRow` for equal names."""
+    """One combination of allocator and scheduler, over the jobs of a group; `WhatIfRow` has the same fields."""
 
     by: str
     group: str
@@ -49,7 +49,7 @@ class GroupRow(Combination):
 
     @classmethod
     def all_of(cls, outcome: Outcome, described: Described, by: Sequence[str]) -> "list[GroupRow]":
-        """Return the rows of all groups of an outcome by the names of groupings; they are compared with nothing yet."""
+        """Return the rows of all groups of an outcome under some groupings, without changes relative to others."""
         schedule, sums = outcome.schedule, BlockSums.of(*outcome.schedules)
         is_over = overloaded_jobs(schedule, described.partitions_of(schedule))
         rows = []
@@ -81,7 +81,7 @@ class GroupRow(Combination):
 
     @classmethod
     def stored(cls, held: Mapping[str, Any]) -> "GroupRow":
-        """Return the row of its fields as JSON holds them."""
+        """Return a row from its fields as JSON holds them."""
         fields: dict[str, Any] = dict(held)
         for name, each in held.items():
             if isinstance(each, list):
@@ -99,15 +99,15 @@ class Group:
 
     @property
     def first(self) -> GroupRow:
-        """The row with which the others are compared."""
+        """The row with which others are compared."""
         return baseline(self.rows)
 
     @property
     def title(self) -> str:
-        """What it is called, with its numbers of jobs."""
+        """Name of the group with its numbers of jobs."""
         first = self.first
         return (
-            f"{self.grouping.title} {shortened(self.label)}: {first.jobs:,} jobs, {first.hop_jobs:,} of several nodes"
+            f"{self.grouping.title} {shortened(self.label)}: {first.jobs:,} jobs, {first.hop_jobs:,} with several nodes"
         )
 
     def verdict(self) -> list[str]:
@@ -122,12 +122,12 @@ class Group:
         if jobs < FEWEST_JOBS:
             return f"{measure.best}: too few jobs for a verdict: {jobs} {noun}, fewer than {FEWEST_JOBS}"
         if not measure.is_of_hops and any(row.is_overloaded for row in simulated):
-            return f"{measure.best}: no verdict: its queue does not drain, waits grow with the length of the trace"
+            return f"{measure.best}: no verdict: its queue does not drain; waits grow with the length of the trace"
         return best_by(measure, simulated, first)
 
 
 def beside_baselines(rows: Sequence[GroupRow], before: Sequence[GroupRow] = ()) -> list[GroupRow]:
-    """Return rows of groups beside those of the same group of the first combination, which may stand ``before``."""
+    """Return rows with changes relative to the first combination of their group, which may be in ``before``."""
     firsts: dict[tuple[str, str], GroupRow] = {}
     for row in (*before, *rows):
         if not row.is_recorded:
@@ -136,7 +136,7 @@ def beside_baselines(rows: Sequence[GroupRow], before: Sequence[GroupRow] = ()) 
 
 
 def groups_of(rows: Sequence[GroupRow]) -> list[Group]:
-    """Return the groups of rows: by grouping as these come first, then in the order of the baseline."""
+    """Return the groups of rows, ordered by grouping in order of appearance, by rank, and by jobs of the baseline."""
     held: dict[tuple[str, str], list[GroupRow]] = {}
     for row in beside_baselines(rows):
         held.setdefault((row.by, row.group), []).append(row)
@@ -151,12 +151,12 @@ def groups_of(rows: Sequence[GroupRow]) -> list[Group]:
 
 
 def group_tables(rows: Sequence[GroupRow], width: int | None = None) -> str:
-    """Format a table for each group, with its verdict, in lines of at most ``width`` characters."""
+    """Return a table for each group with its verdict, in lines of at most ``width`` characters."""
     parts = []
     for grouping, own in groupby(groups_of(rows), key=lambda group: group.grouping):
         groups = list(own)
         if [group.label for group in groups] == [UNKNOWN]:
-            parts.append(f"by {grouping.title}: the trace does not say")
+            parts.append(f"by {grouping.title}: the trace does not state it")
             continue
         parts += [_table(group, width) for group in groups[:MOST_SHOWN]]
         if left := groups[MOST_SHOWN:]:

@@ -1,15 +1,15 @@
-"""Numbers in words, as people read them, and tables of them that read well on a terminal and on a result page."""
+"""Numbers as readable text, and aligned tables for terminals and result pages."""
 
 import math
 from collections.abc import Sequence
 
-EN_DASH = "\u2013"  # Stands between the ends of a range, and for what is not there
+EN_DASH = "\u2013"  # Separates the ends of a range, and marks a missing value
 _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
 _SPANS = ((259_200.0, 86_400.0, "days"), (10_800.0, 3_600.0, "hours"), (300.0, 60.0, "minutes"))
 
 
 def duration(seconds: float) -> str:
-    """Write a duration in one or two units: 3 h 12 min."""
+    """Return a duration in one or two units, such as 3 h 12 min."""
     if seconds < 60:
         return f"{seconds:.3g} s" if seconds < 10 else f"{seconds:.0f} s"
     index = next(index for index, (size, _) in enumerate(_UNITS) if seconds >= size)
@@ -19,30 +19,30 @@ def duration(seconds: float) -> str:
 
 
 def time_unit(span_s: float) -> tuple[float, str]:
-    """Return the seconds and the name of the unit in which a span of time is best drawn."""
+    """Return the seconds and the name of the unit that suits an axis over a span of time."""
     return next(((seconds, name) for least, seconds, name in _SPANS if span_s >= least), (1.0, "seconds"))
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """Write a share in per cent."""
+    """Return a share in per cent as text."""
     return f"{100 * share:.{digits}f} %"
 
 
 def number(value: float) -> str:
-    """Write a number with four digits that count, large ones whole, huge ones with an exponent."""
+    """Return a number with four significant digits, large ones as integers, huge ones with an exponent."""
     if value == 0:
         return "0"
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def shortened(text: str, longest: int = 24) -> str:
-    """Cut a text that is too long for its place, and replace what cannot be printed."""
+    """Return a text cut to ``longest`` characters, with non-printable characters replaced."""
     seen = printable(text)
     return seen if len(seen) <= longest else f"{seen[: longest - 1]}…"
 
 
 def printable(text: str) -> str:
-    """Replace what cannot be printed, and no file of a figure may hold."""
+    """Return a text with non-printable characters replaced, which files of figures must not contain."""
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
@@ -52,16 +52,16 @@ Cell = str | float | int | None
 def aligned_table(
     header: Sequence[str], rows: Sequence[Sequence[Cell]], digits: Sequence[int | None], width: int | None = None
 ) -> str:
-    """Format rows under a header as one table of Markdown; None is printed as a dash.
+    """Return rows under a header as a Markdown table; None is printed as a dash.
 
-    Numbers of a column have so many digits behind the point, a column with None for them is text and stands left.
-    Columns beyond ``width`` characters stand in further tables below, each with the first columns of text.
+    ``digits`` has the decimals of each column; a column with None is text and aligned to the left. If the table is
+    wider than ``width`` characters, further columns are in tables below, each with the first columns of text.
     """
     texts = [[cell_text(cell, places) for cell, places in zip(row, digits, strict=True)] for row in rows]
     widths = [max(2, *(len(line[i]) for line in [header, *texts])) for i in range(len(header))]
     rule = ["-" * wide if digits[i] is None else "-" * (wide - 1) + ":" for i, wide in enumerate(widths)]
     columns = list(range(len(header)))
-    # The first columns of text stand in each table, which has at least one more.
+    # Each table has the first columns of text and at least one more.
     n_names = max(1, next((column for column, places in enumerate(digits) if places is not None), 1))
     parts = [columns[:n_names]]
     room = left = math.inf if width is None else width - 1 - sum(wide + 3 for wide in widths[:n_names])
@@ -78,10 +78,10 @@ def aligned_table(
 
 
 def cell_text(cell: Cell, places: int | None) -> str:
-    """Format one cell."""
+    """Return the text of one cell."""
     if cell is None:
         return "-"
     if isinstance(cell, str) or places is None:
         return str(cell)
-    # What is rounded to zero has no sign.
+    # Adding 0 removes the sign of a value that is rounded to zero.
     return f"{round(cell, places) + 0:,.{places}f}"

@@ -1,4 +1,4 @@
-"""What a solver is: what it promises, the record of a solve, the result, and the checks that all pass."""
+"""Solvers: their interface and promises, the record of a solve, the result, and the checks that all solvers pass."""
 
 from allocopt.problems.certificate import Certificate, Stated
 from allocopt.solving.base import SearchSolver

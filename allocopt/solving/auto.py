@@ -1,4 +1,4 @@
-"""Solver ``auto`` of every kind: a few solvers in turn, each beginning where the one before ended."""
+"""Solver ``auto`` of every kind: runs several solvers in turn, each starting from the answer of the one before."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -16,20 +16,20 @@ from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, 
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 
-UNHURRIED_S = 1.0  # from which limit on loading kernels that are seldom needed, some ten milliseconds, may count
+UNHURRIED_S = 1.0  # limit from which loading rarely needed kernels, about ten milliseconds, may count as solve time
 
 
 @dataclass(frozen=True)
 class Auto(SearchSolver[Problem, Any]):
-    """Run the stages of a kind in turn; a narrower strategy gives solutions, a wider one bounds, the same one both."""
+    """Runs the stages of a kind in turn; a narrower strategy gives solutions, a wider one bounds, the same one both."""
 
     name: ClassVar[str] = "auto"
 
     kind: str = "topology"  # type: ignore[misc]
 
-    # Asking the solvers takes a fifth of a millisecond; it is done once in a process, for they all answer alike.
+    # Asking the solvers for their kernels takes a fifth of a millisecond; all instances share the answers.
     _kernels: ClassVar[dict[tuple[str, str, tuple[Stage, ...], float], tuple[Callable[..., object], ...]]] = {}
-    # Each is made when it is first asked for; None stands for one that cannot run here.
+    # Solvers are made when they are first needed; None stands for one that cannot run here.
     _solvers: dict[str, Solver | None] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @property
@@ -59,7 +59,7 @@ class Auto(SearchSolver[Problem, Any]):
         return self._entries(problem, 1.0)
 
     def is_ready(self, problem: Problem, run: Run) -> bool:
-        # Where compiling counts, the stages wait for their own kernels.
+        # If compiling counts as solve time, each stage waits only for its own kernels.
         begin_compiling(self.kernels(problem))
         return True
 
@@ -76,16 +76,16 @@ class Auto(SearchSolver[Problem, Any]):
                 continue
             left = 0.0 if stage.share == 1.0 else (1.0 - stage.share) * run.clock.remaining()
             if all(left < later.least_s for later in stages[number + 1 :]):
-                # There is no time for a second opinion.
+                # There is not enough time for later stages, so this one gets all of it.
                 stage = replace(stage, share=1.0, iterations=None)
-            # A gap of another strategy says nothing about this one's.
+            # A gap under another strategy does not count for this one.
             gap = budget.gap if stage.strategy in (None, kind.strategy_of(problem)) else 0.0
             granted = run.clock.grant(stage.share, budget.iterations or stage.iterations, gap)
             stopped_by = ask(solver, kind.posed(problem, stage.strategy), granted, seed, problem, run)
         return stopped_by
 
     def _entries(self, problem: Problem, last_share: float) -> tuple[Callable[..., object], ...]:
-        # Those of the stages up to the first that gets this share of the time.
+        # Kernels of the stages up to the first that gets this share of the time.
         kind = get_kind(self.kind)
         like = self.kind, kind.asked(problem), tuple(kind.stages(problem)), last_share
         if like not in self._kernels:

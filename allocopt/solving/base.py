@@ -1,4 +1,4 @@
-"""The base of solvers that search, and how one asks another."""
+"""Base class of solvers that search, and running one solver inside another."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ from allocopt.version import __version__
 
 
 def rounded(number: int) -> str:
-    """Write a whole number of any size with three digits; beyond the range of a float, as more than a power of ten."""
+    """Return an integer of any size as text, from a million on with three significant digits."""
     if number > 10**300:
         return "more than 1e300"
     return f"{number:,}" if number < 1_000_000 else f"{number:.3g}"
@@ -29,10 +29,10 @@ S = TypeVar("S")
 
 
 class SearchSolver(Solver[P, S]):
-    """Base of a `Solver` that searches, and falls back on the trivial solution of its kind.
+    """Base of a `Solver` that searches, and that returns the trivial solution of its kind if it finds no other.
 
-    A subclass sets ``name``, ``kind`` and ``capabilities`` and writes ``search``. Other members are those of any
-    solver of this package that takes what its kind takes, until a subclass says otherwise.
+    A subclass defines ``name``, ``kind``, ``capabilities`` and ``search``. By default it takes all problems that its
+    kind takes, uses no kernels, and has the version of this package.
     """
 
     kind: ClassVar[str]
@@ -54,21 +54,21 @@ class SearchSolver(Solver[P, S]):
         return ()
 
     def is_ready(self, problem: P, run: Run) -> bool:
-        """Load the kernels; return whether they were compiled in time."""
+        """Load the kernels; return whether they are loaded within the time limit."""
         missing = unloaded(self.kernels(problem))
         return not missing or make_ready(missing, run.clock.remaining())
 
     @abstractmethod
     def search(self, problem: P, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Offer solutions to the run and prove bounds until done or out of time; return why it ended.
+        """Offer solutions and prove bounds to the run until done or out of time; return why the search ended.
 
-        The run begins with the warm start as incumbent, if there is one.
+        If there is a warm start, it is the first incumbent of the run.
         """
 
     def begin(
         self, problem: P, run: Run, bound: float, certificate: Certificate[P], solutions: Iterable[S]
     ) -> StopReason:
-        """Prove a bound, and offer the trivial solution of the kind and, while there is time, some others."""
+        """Prove a bound, offer the trivial solution of the kind and, while there is time, the given solutions."""
         run.prove(bound, certificate)
         run.offer(get_kind(self.kind).trivial(problem))
         for solution in solutions:
@@ -85,7 +85,7 @@ class SearchSolver(Solver[P, S]):
         warm_start: S | None = None,
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result[S]:
-        # Other solvers that it asks are loaded here, before the clock starts.
+        # Also for calls from other solvers: load kernels before the clock starts.
         missing = unloaded(self.kernels(problem))
         if missing and not budget.includes_compiling:
             make_ready(missing)
@@ -102,12 +102,13 @@ class SearchSolver(Solver[P, S]):
 
 
 def ask(solver: Solver, asked: Problem, budget: Budget, seed: int, problem: Problem, run: Run) -> StopReason:
-    """Let a solver run inside the solve of a problem, take what it finds into its record, and return why it stopped.
+    """Run a solver inside the solve of a problem, add its solution and bound to the run, and return why it stopped.
 
-    It is asked for the same problem, maybe under another strategy, and begins at the incumbent where they agree.
+    ``asked`` is the same problem, maybe under another strategy. If the strategies are equal, the solver starts from the
+    incumbent.
     """
-    # Each strategy of a kind holds those before it: solutions of a narrower one are solutions here, and bounds of a
-    # wider one are bounds.
+    # Each strategy of a kind includes those before it: solutions under a narrower strategy are solutions under this
+    # one, and bounds under a wider strategy are bounds under this one.
     kind = kind_of(problem)
     ranks = {strategy: rank for rank, strategy in enumerate(kind.strategies)}
     wide = ranks.get(kind.strategy_of(asked) or "", 0) - ranks.get(kind.strategy_of(problem) or "", 0)

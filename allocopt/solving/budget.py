@@ -1,4 +1,4 @@
-"""What a solve may spend: an immutable specification, and the clock that each solve starts from it."""
+"""The budget of a solve, which is immutable, and the clock that each solve starts from it."""
 
 import math
 import time
@@ -10,29 +10,29 @@ from allocopt.values import LARGEST_INTEGER, converted
 
 ENDLESS_S = 1e9
 MOST_ITERATIONS = LARGEST_INTEGER
-# What a part is granted where nothing is left, for a limit is positive: it ends where it first looks at its clock.
+# Limit of a part of a solve if no time is left: limits must be positive, and the part ends at its first check.
 LEAST_S = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits on one solve; raises `UsageError` if one is no number or out of range.
+    """Limits on one solve; raises `UsageError` if one is not a number or out of range.
 
-    With iterations and without seconds the answer depends on the seed only.
+    With a limit on iterations and none on seconds, the answer depends only on the seed.
 
     Parameters
     ----------
     seconds
-        Wall clock, model building included; None for no limit, and so above 10^9 s.
+        Limit on wall-clock time, including building of models; None, or more than 10^9 s, for no limit.
     iterations
         Limit on the solver's own steps; None for the solver's default.
     gap
         Relative gap between incumbent and proven bound at which to stop, in [0, 1); 0 asks for a proof.
     includes_compiling
-        Whether compiling kernels, which happens once on a machine, counts as time of the solve. If not, the clock
-        starts when they are ready.
+        Whether compiling kernels, which happens once on a machine, counts as solve time. If not, the clock starts when
+        they are ready.
     is_cancelled
-        Called while the solve runs. When it returns True the solve ends, as soon as if its time were up.
+        Function that is called while the solve runs. If it returns True, the solve ends as if its time were up.
     """
 
     seconds: float | None = None
@@ -66,21 +66,21 @@ class Budget:
 
 @dataclass(slots=True)
 class Clock:
-    """Running time of one solve, which every solver watches."""
+    """Running time of one solve, which every solver checks."""
 
     seconds: float | None  # the limit
-    started: float  # reading of `time.perf_counter`
-    stopped: bool = False  # whether the time is up whatever the limit says, the answer being good enough
-    includes_compiling: bool = False  # these two as in `Budget`
+    started: float  # value of `time.perf_counter`
+    stopped: bool = False  # whether the solve is to end before its limit, because the answer is good enough
+    includes_compiling: bool = False  # this and the next one as in `Budget`
     is_cancelled: Callable[[], bool] | None = None
     cancelled: bool = False  # whether `is_cancelled` has returned True
 
     def elapsed(self) -> float:
-        """Seconds since the start."""
+        """Return the seconds since the start."""
         return time.perf_counter() - self.started
 
     def remaining(self) -> float:
-        """Seconds left, never negative; infinity without a limit."""
+        """Return the seconds left, never negative; infinity without a limit."""
         if self.is_cancelled is not None and not self.cancelled:
             self.cancelled = self.is_cancelled()
         if self.stopped or self.cancelled:
@@ -88,10 +88,10 @@ class Clock:
         return math.inf if self.seconds is None else max(0.0, self.seconds - self.elapsed())
 
     def expired(self) -> bool:
-        """Whether the time is up."""
+        """Return whether the time is up."""
         return self.remaining() <= 0.0
 
     def grant(self, share: float = 1.0, iterations: int | None = None, gap: float = 0.0) -> Budget:
-        """Return the budget of a part of the solve, which may use this share of the time that is left."""
+        """Return the budget of a part of the solve that may use ``share`` of the remaining time."""
         seconds = None if self.seconds is None else max(LEAST_S, share * self.remaining())
         return Budget(seconds, iterations, gap, self.includes_compiling, self.is_cancelled)

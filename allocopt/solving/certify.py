@@ -1,4 +1,4 @@
-"""The check of bounds outside every solver: a bound is computed again, exactly, from its certificate."""
+"""Check of bounds outside the solvers: a bound is computed again from its certificate, in exact arithmetic."""
 
 import math
 import time
@@ -14,17 +14,17 @@ from allocopt.problems.kind import get_kind
 from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, sign_of
 
 CHECK_SHARE, OPTIMAL_CHECK_S = 0.1, 0.002
-"""A bound is checked if that takes at most this share of the solve; that of an optimum also in so few seconds."""
-TOLERANCE = 1.001 * EQUAL_RELATIVE  # an objective and a bound that are equal may be that far apart, and be rounded
+"""A bound is checked if that takes at most this share of the solve; that of an optimum also within these seconds."""
+TOLERANCE = 1.001 * EQUAL_RELATIVE  # largest difference of an objective and a bound that count as equal, and rounding
 
 S = TypeVar("S")
 
 
 def certified(problem: Problem, result: Result[S], allowed_s: float) -> Result[S]:
-    """Return a result whose bound is checked if that takes no more than so many seconds.
+    """Return a result with its bound checked, if the check is expected to take at most ``allowed_s`` seconds.
 
-    A check that gives up, for its effort is seen only on the way, leaves the result as it is.
-    Raises `WrongAnswerError` if its certificate proves less than the bound that it states.
+    If the check gives up, because it turns out to be too large, the result is returned unchanged. Raises
+    `WrongAnswerError` if the certificate proves less than the stated bound.
     """
     certificate = result.certificate
     if certificate is None or result.bound is None:
@@ -39,14 +39,14 @@ def certified(problem: Problem, result: Result[S], allowed_s: float) -> Result[S
         return result
     except InvalidSolutionError as error:
         if isinstance(error, ProvesLessError) and error.missing <= certificate.rounding(problem):
-            # What the prices lose by being rounded: nothing is wrong, and nothing is proved.
+            # The difference is due to rounded prices: the bound is not wrong, but not proved.
             return result
         raise WrongAnswerError(f"solver {result.solver!r} stated a wrong bound: {error}") from None
     return replace(result, is_certified=True)
 
 
 class ProvesLessError(InvalidCertificateError):
-    """A certificate that proves less than is stated; ``missing`` is by how much, in the unit of the objective."""
+    """A certificate that proves less than the stated bound; ``missing`` is the difference."""
 
     def __init__(self, message: str, missing: Fraction) -> None:
         super().__init__(message)
@@ -54,18 +54,18 @@ class ProvesLessError(InvalidCertificateError):
 
 
 def time_to_check(result: Result[S], limit_s: float | None, elapsed_s: float) -> float:
-    """Return the seconds that the check of a bound may take after a solve under a limit in seconds."""
+    """Return the seconds that the check of a bound may take after a solve with a limit of ``limit_s``."""
     allowed = max(OPTIMAL_CHECK_S * (result.status is Status.OPTIMAL), CHECK_SHARE * result.runtime_s)
     if limit_s is None:
         return allowed
-    # Limits are honoured within 5 % and 50 ms; the rest is for what the estimate misses.
+    # Limits may be exceeded by 5 % and 50 ms; what is not used here is for errors of the estimate.
     return min(allowed, max(0.0, limit_s - elapsed_s) + 0.02 * limit_s + 0.02)
 
 
 def check_bound(problem: Problem, certificate: Certificate[Problem], stated: float) -> float:
-    """Return the seconds that it took to compute a bound again.
+    """Compute a bound again from its certificate; return how many seconds that took.
 
-    Raises `InvalidCertificateError` if the certificate is not one of the problem, or proves less than what is stated.
+    Raises `InvalidCertificateError` if the certificate does not fit the problem or proves less than the stated bound.
     """
     started = time.perf_counter()
     if not math.isfinite(stated):
@@ -87,7 +87,7 @@ def _shown(value: Fraction) -> str:
 
 
 def certificate_from_object(kind: str, obj: object) -> Certificate[Problem]:
-    """Make a certificate of what a solution file holds; raise `InvalidCertificateError` if that is wrong."""
+    """Return the certificate of a solution file; raise `InvalidCertificateError` if it is wrong."""
     known = get_kind(kind).certificates
     if not isinstance(obj, dict) or not isinstance(obj.get("method"), str) or obj["method"] not in known:
         given = obj.get("method") if isinstance(obj, dict) else obj

@@ -1,4 +1,4 @@
-"""What every solver keeps to, as checks that a package with a solver of its own runs among its tests."""
+"""The contract of solvers, as checks that a package with its own solver can run among its tests."""
 
 import io
 import pickle
@@ -20,18 +20,18 @@ from allocopt.solving.result import EQUAL_RELATIVE, Incumbent, Result, Status, S
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
 
-ENOUGH = Budget(60.0)  # every exact solver proves a shipped problem within it
-# Seconds beyond its limit that only a solver takes time and again that ignores it, and how often that is looked at.
+ENOUGH = Budget(60.0)  # every exact solver proves the optimum of a shipped problem within it
+# A solver that exceeds its limit by this many seconds in all of the tries ignores it.
 LATE_S, TRIES = 2.0, 3
 
 
 class ContractError(AssertionError):
-    """A solver does not keep to what every solver keeps to."""
+    """A solver breaks the contract of solvers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContractCheck:
-    """Claim about a solver on one problem."""
+    """A claim about a solver on one problem."""
 
     claim: str
     solver: Solver
@@ -40,11 +40,11 @@ class ContractCheck:
     before: dict[str, object]  # the problem as its file holds it, which no solver may change
 
     def __call__(self) -> None:
-        """Raise `ContractError` where it does not hold, `WrongAnswerError` where the verifier refutes an answer."""
+        """Raise `ContractError` if the claim does not hold, `WrongAnswerError` if the verifier refutes an answer."""
         try:
             self.look(self.solver, self.problem)
         finally:
-            _claim(object_from_problem(self.problem) == self.before, "it changes the problem that it is given")
+            _claim(object_from_problem(self.problem) == self.before, "it changes the given problem")
 
     def __str__(self) -> str:
         strategy = kind_of(self.problem).strategy_of(self.problem) or self.problem.kind
@@ -54,33 +54,33 @@ class ContractCheck:
 def contract_checks(
     solver: str | Solver, problems: Sequence[Problem] | None = None, kind: str | None = None
 ) -> list[ContractCheck]:
-    """Return the claims that have to hold for a solver, or for the installed ones of a name (of a kind, or of all).
+    """Return the claims that must hold for a solver, or for all installed solvers of a name (of a kind, or of all).
 
     Parameters
     ----------
     problems
-        Problems small enough to be proved in seconds, each taken under every strategy that the solver takes; None for
-        those that come with the kind.
+        Problems whose optima can be proved in seconds; each is solved under every strategy that the solver takes. None
+        for the shipped ones of the kind.
 
     Raises
     ------
     UsageError
         If there is no solver of that name.
     ContractError
-        If it calls itself otherwise, declares what there is not, or takes none of the problems.
+        If it has another name, declares unknown strategies, lacks a declaration, or takes none of the problems.
     """
     if isinstance(solver, str):
         kinds = (kinds_of_solver(solver) or kind_names()) if kind is None else [kind]
         named = [get_solver(solver, None, each) for each in kinds]
         for each in named:
-            _claim(each.name == solver, f"solver {solver!r} calls itself {each.name!r}")
+            _claim(each.name == solver, f"solver {solver!r} has the name {each.name!r}")
         return [check for each in named for check in contract_checks(each, problems)]
     able, kind_of_solver = solver.capabilities, get_kind(solver.kind)
     strategies = kind_of_solver.strategies
     _claim(bool(solver.name), "it has no name")
     _claim(able.strategies <= frozenset(strategies), f"unknown strategies: {able.strategies}")
     _claim(bool(able.strategies) is bool(strategies), "it takes none of the strategies of its kind")
-    _claim(bool(able.largest), "the largest size it takes is not said")
+    _claim(bool(able.largest), "it does not state the largest size that it takes")
     _claim(bool(solver.version), "it has no version")
     _claim(solver.is_available(), "it is not available here")
     given = shipped_problems(solver.kind) if problems is None else [one for one in problems if one.kind == solver.kind]
@@ -100,7 +100,7 @@ def _look_at_answer(solver: Solver, problem: Problem) -> None:
     _claim((result.solver, result.seed) == (solver.name, 5), "the result names another solver or seed")
     _claim(tuple(told) == result.incumbents, "`on_incumbent` was not called with every incumbent of the result")
     _claim(bool(told) and told[-1].objective == result.objective, "the last incumbent is not the answer")
-    _claim(0.0 <= told[0].time_s and told[-1].time_s <= result.runtime_s, "an incumbent is not of the solve's time")
+    _claim(0.0 <= told[0].time_s and told[-1].time_s <= result.runtime_s, "an incumbent has a time outside the solve")
     sign = sign_of(problem)
     for before, after in pairwise(told):
         _claim(sign * after.objective < sign * before.objective, "an incumbent is no better than the one before")
@@ -112,7 +112,7 @@ def _look_at_answer(solver: Solver, problem: Problem) -> None:
 def _look_at_promises(solver: Solver, problem: Problem) -> None:
     result, promises = solver.solve(problem, ENOUGH, 0), solver.capabilities.promises
     _claim(Promise.BOUND not in promises or result.bound is not None, "it promises a bound and returns none")
-    _claim(Promise.EXACT not in promises or result.status is Status.OPTIMAL, f"exact, but it says {result.status}")
+    _claim(Promise.EXACT not in promises or result.status is Status.OPTIMAL, f"exact, but returns {result.status}")
 
 
 def _look_at_optimum(solver: Solver, problem: Problem) -> None:
@@ -143,15 +143,15 @@ def _look_at_warm_start(solver: Solver, problem: Problem) -> None:
 
 def _look_at_short_limit(solver: Solver, problem: Problem) -> None:
     searches = solver.capabilities.promises & {Promise.EXACT, Promise.ANYTIME}
-    # One limit that is over before anything begins, and two within which something begins.
+    # The first limit is over before anything begins, the others while something runs.
     for seconds in (1e-9, 1e-3, 2e-2):
         result = solver.solve(problem, Budget(seconds), 0)
         _check_result(problem, result)
         wrong = {StopReason.GAP, StopReason.INTERRUPTED}
         if searches and seconds == 1e-9:
             wrong.add(StopReason.COMPLETED)
-        _claim(result.stopped_by not in wrong, f"after {seconds} s it says that {result.stopped_by} ended it")
-    # Once in time is enough; another program may have had the processor.
+        _claim(result.stopped_by not in wrong, f"ended by {result.stopped_by} with a limit of {seconds} s")
+    # One solve in time is enough, since other programs may delay the others.
     late = []
     for _ in range(TRIES):
         started = time.perf_counter()
@@ -159,7 +159,7 @@ def _look_at_short_limit(solver: Solver, problem: Problem) -> None:
         late.append(time.perf_counter() - started - 1e-3)
         if late[-1] <= LATE_S:
             return
-    raise ContractError(f"it goes on {min(late):.1f} s beyond its limit")
+    raise ContractError(f"it exceeds its limit by {min(late):.1f} s")
 
 
 def _look_at_interruption(solver: Solver, problem: Problem) -> None:
@@ -171,9 +171,9 @@ def _look_at_interruption(solver: Solver, problem: Problem) -> None:
     except KeyboardInterrupt:
         raise ContractError("Ctrl-C ends it without an answer") from None
     verify_result(problem, result)
-    _claim(result.stopped_by is StopReason.INTERRUPTED, f"after Ctrl-C it says that {result.stopped_by} ended it")
-    _claim(result.status in (Status.INTERRUPTED, Status.OPTIMAL), f"after Ctrl-C it says {result.status}")
-    _claim(len(result.incumbents) == 1, "it goes on after Ctrl-C")
+    _claim(result.stopped_by is StopReason.INTERRUPTED, f"ended by {result.stopped_by} after Ctrl-C")
+    _claim(result.status in (Status.INTERRUPTED, Status.OPTIMAL), f"after Ctrl-C it returns {result.status}")
+    _claim(len(result.incumbents) == 1, "it continues after Ctrl-C")
 
 
 def _look_at_manners(solver: Solver, problem: Problem) -> None:
@@ -188,23 +188,23 @@ def _look_at_manners(solver: Solver, problem: Problem) -> None:
 
 
 _LOOKS: dict[str, Callable[[Solver, Problem], None]] = {
-    "the answer is valid, and so is what is said of it": _look_at_answer,
+    "the answer is valid and described correctly": _look_at_answer,
     "promises are kept": _look_at_promises,
     "the optimum lies between bound and objective": _look_at_optimum,
     "the same seed gives the same answer": _look_at_seed,
     "a warm start is never made worse": _look_at_warm_start,
     "a limit that is too short still gives a valid answer": _look_at_short_limit,
-    "Ctrl-C gives the best so far": _look_at_interruption,
-    "nothing is printed, and global generators are left alone": _look_at_manners,
+    "Ctrl-C gives the best solution so far": _look_at_interruption,
+    "nothing is printed, and global random generators are not used": _look_at_manners,
 }
 
 
 def _check_result(problem: Problem, result: Result) -> None:
     verify_result(problem, result)
-    _claim(result.solution is not None, f"there is no answer, it says {result.status}")
+    _claim(result.solution is not None, f"there is no answer, only {result.status}")
     _claim(result.objective == verify(problem, result.solution), "the objective is not that of the solution")
     proved = result.gap is not None and result.gap <= EQUAL_RELATIVE
-    _claim((result.status is Status.OPTIMAL) is proved, f"it says {result.status} at a gap of {result.gap}")
+    _claim((result.status is Status.OPTIMAL) is proved, f"it returns {result.status} at a gap of {result.gap}")
     _claim((result.stopped_by is StopReason.PROVED) is proved, f"{result.stopped_by} ended it at a gap of {result.gap}")
     if result.objective is not None and result.bound is not None:
         left = sign_of(problem) * (result.objective - result.bound)

@@ -1,7 +1,7 @@
-"""The interface that every solver has, and solvers by kind and name, of the entry points of every installed package.
+"""The interface of solvers, and solvers by kind and name from the entry points of all installed packages.
 
-Those of a kind stand in the group ``allocopt.solvers.KIND``; those of every kind, which are made for one by its name,
-in ``allocopt.solvers``.
+Solvers of a kind are in the group ``allocopt.solvers.KIND``. Solvers for all kinds, which are made with the name of a
+kind, are in ``allocopt.solvers``.
 """
 
 from abc import abstractmethod
@@ -27,7 +27,7 @@ S = TypeVar("S", default=Any)
 
 
 class Promise(StrEnum):
-    """What a solver can promise."""
+    """Promise that a solver can make."""
 
     EXACT = "exact"
     """Given time, it ends with a proven optimum."""
@@ -39,21 +39,21 @@ class Promise(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a solver takes and promises."""
+    """Problems that a solver takes, and its promises."""
 
-    strategies: frozenset[str]  # that it takes; empty where its kind has none
+    strategies: frozenset[str]  # that it takes; empty if its kind has none
     promises: frozenset[Promise]
     largest: str  # the largest size that it takes, in words
     side_constraints: bool = False  # whether it honours rules of single jobs and the weight of fragmentation
 
 
 class Solver(Protocol[P_contra, S]):
-    """A way to solve problems of one kind: ``P`` are its problems, ``S`` its solutions."""
+    """A solver of one kind of problems: ``P`` are its problems, ``S`` its solutions."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """Name under which it is asked for."""
+        """Name of the solver."""
 
     @property
     def kind(self) -> str:
@@ -62,23 +62,23 @@ class Solver(Protocol[P_contra, S]):
     @property
     @abstractmethod
     def capabilities(self) -> Capabilities:
-        """What it takes and promises."""
+        """Problems that it takes, and its promises."""
 
     @property
     def version(self) -> str:
-        """Version of what does the work: the back end's, or this package's."""
+        """Version of the back end or, without one, of the package of the solver."""
 
     def is_available(self) -> bool:
-        """Whether it can run here; cheap."""
+        """Return whether it can run here; this must be fast."""
 
     def takes(self, problem: P_contra) -> bool:
-        """Whether it takes problems like this one, of any size."""
+        """Return whether it takes problems like this one, regardless of the size."""
 
     def refusal(self, problem: P_contra) -> str | None:
-        """Why the problem is too large for this solver, with the size it takes; None if it is not."""
+        """Return why the problem is too large, with the largest size that it takes; None if it is not too large."""
 
     def kernels(self, problem: P_contra) -> Iterable[Callable[..., object]]:
-        """Compiled entries that a solve of the problem may call; they are loaded before its clock starts."""
+        """Return the kernel entries that a solve of the problem may call; they are loaded before its clock starts."""
 
     def solve(
         self,
@@ -90,7 +90,7 @@ class Solver(Protocol[P_contra, S]):
     ) -> Result[S]:
         """Solve a problem that the solver takes, within the budget.
 
-        The seed fixes every random choice, the answer is never worse than the warm start, a feasible solution, and
+        The seed determines all random choices. The warm start is a feasible solution, and the answer is never worse.
         ``on_incumbent`` is called with every improvement.
         """
 
@@ -105,26 +105,26 @@ class Exporter(Protocol[P_contra]):
 
 GROUP = "allocopt.solvers"
 DEFAULT_KIND = "topology"
-"""The kind that is meant where a name says none."""
+"""The kind of problems if none is given."""
 
 NEEDS = ("name", "kind", "capabilities", "version", "is_available", "takes", "refusal", "kernels", "solve")
 
 
 def solver_names(kind: str | None = None) -> list[str]:
-    """Return the names of all solvers that are installed, sorted: those of a kind, or of any."""
+    """Return the sorted names of all installed solvers, of one kind or of all kinds."""
     kinds = kind_names() if kind is None else [kind]
     return sorted({*plugin_names(GROUP), *(name for each in kinds for name in plugin_names(f"{GROUP}.{each}"))})
 
 
 def kinds_of_solver(name: str) -> list[str]:
-    """Return the kinds that have a solver of that name, sorted."""
+    """Return the sorted kinds that have a solver of this name."""
     return [kind for kind in kind_names() if name in (*plugin_names(GROUP), *plugin_names(f"{GROUP}.{kind}"))]
 
 
 def get_solver(name: str, options: Mapping[str, Any] | None = None, kind: str | None = None) -> Solver:
-    """Make the solver of that name with these values of its own parameters.
+    """Return the solver of a name, made with options for its own parameters.
 
-    Without a kind it is that of ``topology`` problems, or else of the first kind that has one of that name.
+    Without a kind it is the solver of ``topology`` problems, or else of the first kind that has a solver of this name.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a solve returns."""
+"""The result of a solve."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +17,7 @@ S = TypeVar("S", default=Any)
 
 
 class Status(StrEnum):
-    """What is known of the solution."""
+    """Status of the solution."""
 
     OPTIMAL = "OPTIMAL"
     FEASIBLE = "FEASIBLE"
@@ -30,21 +30,21 @@ class StopReason(StrEnum):
     """Why a solve ended."""
 
     PROVED = "proved"
-    """The answer is proved, nothing is left to do."""
+    """The answer is proved."""
     COMPLETED = "completed"
-    """The method came to its own end."""
+    """The method has finished."""
     GAP = "gap"
-    """Incumbent and bound are as close as was asked for."""
+    """The gap between incumbent and bound is at most the gap of the budget."""
     ITERATIONS = "iterations"
     TIME_LIMIT = "time limit"
     CANCELLED = "cancelled"
-    """The caller's `Budget.is_cancelled` said so."""
+    """The caller's `Budget.is_cancelled` returned True."""
     INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
 class Incumbent:
-    """A point of the trajectory: the best objective known ``time_s`` seconds after the start, and the bound then."""
+    """A point of the trajectory: the best objective ``time_s`` seconds after the start, and the bound at that time."""
 
     time_s: float
     objective: float
@@ -58,24 +58,24 @@ class Result(Generic[S]):
     status: Status
     stopped_by: StopReason
     objective: float | None  # of the solution; None without one
-    bound: float | None  # proved, on the optimum of the problem's strategy; None where there is none
+    bound: float | None  # proved bound on the optimum under the problem's strategy; None if there is none
     runtime_s: float  # wall-clock seconds of the solve
-    solution: S | None  # the best one found, of the problem's own type
+    solution: S | None  # the best one found, of the type of the problem's kind
     seed: int
     solver: str
-    version: str  # of what did the work
+    version: str  # of the solver
     incumbents: tuple[Incumbent, ...] = ()  # trajectory of improvements
-    certificate: Certificate[Any] | None = None  # what proves the bound; None where it is not known
+    certificate: Certificate[Any] | None = None  # proof of the bound; None if it is not known
     is_certified: bool = False  # whether the bound was computed again from the certificate, outside the solver
 
     @property
     def gap(self) -> float | None:
-        """``|objective - bound| / max(1e-9, |objective|)``, or None where one of them is missing."""
+        """``|objective - bound| / max(1e-9, |objective|)``, or None if one of them is missing."""
         return gap_between(self.objective, self.bound)
 
     @property
     def proof(self) -> str:
-        """How far the bound can be trusted: ``certified``, ``stated by`` another program, ``not checked`` or empty."""
+        """Evidence for the bound: ``certified``, ``stated by`` another program, ``not checked``, or empty if none."""
         if self.bound is None and self.status is not Status.INFEASIBLE:
             return ""
         if self.is_certified:
@@ -101,7 +101,7 @@ class Result(Generic[S]):
         return html_table(f"Result of {self.solver}", facts)
 
     def unless_interrupted(self) -> "Result[S]":
-        """Return the answer; raise `SolveInterrupted` if Ctrl-C cut it, for what solves many problems must end too."""
+        """Return the answer; raise `SolveInterrupted` after Ctrl-C, so that loops over problems end, too."""
         if self.stopped_by is StopReason.INTERRUPTED:
             raise SolveInterrupted(self)
         return self
@@ -116,17 +116,17 @@ class SolveInterrupted(KeyboardInterrupt):
 
 
 def sign_of(problem: Problem) -> float:
-    """Return 1 where the objective is minimized, -1 where it is maximized."""
+    """Return 1 if the objective is minimized, -1 if it is maximized."""
     return 1.0 if problem.sense == "min" else -1.0
 
 
 def tolerance_of(objective: float) -> float:
-    """Return the distance from an objective within which others are equal."""
+    """Return the distance from an objective within which other objectives count as equal."""
     return EQUAL_RELATIVE * max(1e-9, abs(objective))
 
 
 def gap_between(objective: float | None, bound: float | None) -> float | None:
-    """Relative distance of an objective from a bound, or None where one of them is missing."""
+    """Return the relative distance of an objective from a bound, or None if one of them is missing."""
     if objective is None or bound is None:
         return None
     return abs(objective - bound) / max(1e-9, abs(objective))

@@ -15,7 +15,7 @@ AnyCertificate = Certificate[Any] | Callable[[], Certificate[Any]] | None
 
 
 class Run:
-    """Record of one solve: its clock, which starts now, its incumbent, at first the warm start, and its bound."""
+    """Record of one solve: its clock, which starts now, its bound, and its incumbent, at first the warm start."""
 
     def __init__(
         self,
@@ -44,21 +44,21 @@ class Run:
             self.offer(warm_start)
 
     def offer(self, solution: Any, objective: float | None = None) -> bool:
-        """Take a feasible solution if it is better than the incumbent, and return whether it was."""
+        """Take a feasible solution if it is better than the incumbent; return whether it is."""
         if objective is None:
             objective = self._problem.objective(solution)
         if self.objective is not None and self._sign * objective >= self._sign * self.objective:
             return False
-        # Before anybody is told: the callback may raise Ctrl-C, and the answer is kept.
+        # Keep the answer before calling the callback, which may raise Ctrl-C.
         self.solution, self.objective = solution, objective
         self._stop_if_close()
         self.foresee(objective)
         return True
 
     def foresee(self, objective: float) -> None:
-        """Add an objective to the trajectory if it is better than the last: its solution is known, or yet to come.
+        """Add an objective to the trajectory if it is better than the last one; its solution may come later.
 
-        A solver that runs inside another one shows its objectives at once, and its solution at its end.
+        A solver that runs inside another one reports its objectives immediately, and its solution at its end.
         """
         if self._incumbents and self._sign * objective >= self._sign * self._incumbents[-1].objective:
             return
@@ -68,21 +68,21 @@ class Run:
             self._on_incumbent(incumbent)
 
     def prove(self, bound: float, certificate: AnyCertificate = None) -> None:
-        """Take a valid bound if it is tighter than the one known.
+        """Take a valid bound if it is tighter than the current one.
 
-        The certificate is what proves it, or a function that makes it, which is called at the end if no tighter bound
-        comes.
+        The certificate proves it. It may be a function that makes the certificate, which is called at the end if there
+        is no tighter bound.
         """
         if math.isfinite(bound) and (self.bound is None or self._sign * bound > self._sign * self.bound):
             self.bound, self.certificate = bound, certificate
             self._stop_if_close()
 
     def prove_infeasible(self) -> None:
-        """Record that there is no solution; does nothing where one is known."""
+        """Record that there is no solution, unless one has been found."""
         self.infeasible = self.solution is None
 
     def is_proved(self) -> bool:
-        """Whether incumbent and bound are equal within the tolerance of the package, or there is no solution."""
+        """Return whether incumbent and bound are equal within the tolerance, or the problem is proved infeasible."""
         if self.infeasible:
             return True
         if self.objective is None or self.bound is None:
@@ -92,25 +92,25 @@ class Run:
     def _stop_if_close(self) -> None:
         gap = gap_between(self.objective, self.bound)
         if self._gap > 0.0 and (self.is_proved() or (gap is not None and gap <= self._gap)):
-            # Its solver watches the clock, wherever it is.
+            # The solver checks the clock, and so ends the search.
             self.clock.stopped = True
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Turn Ctrl-C inside the block into the end of the search, keeping what was found."""
+        """End the search at Ctrl-C inside the block; what was found is kept."""
         try:
             yield
         except KeyboardInterrupt:
             self.interrupted = True
 
     def result(self, stopped_by: StopReason = StopReason.COMPLETED) -> Result:
-        """Return the result; an interruption, a proof or a gap goes before the reason that the method gives."""
+        """Return the result; an interruption, a proof or a gap takes precedence over the method's own stop reason."""
         status = Status.UNKNOWN if self.solution is None else Status.FEASIBLE
         if self.infeasible:
             self.bound = self.certificate = None
             status, stopped_by = Status.INFEASIBLE, StopReason.PROVED
         elif self.is_proved():
-            # A bound may pass its own optimum by rounding; what is printed never does.
+            # By rounding, a bound may exceed the optimum; the reported one must not.
             self.bound = self.objective
             status, stopped_by = Status.OPTIMAL, StopReason.PROVED
         elif self.clock.cancelled:

@@ -1,4 +1,4 @@
-"""Solution files, what a solver answered to one instance, and their check; files of best-known values."""
+"""Solution files, which hold a solver's answer to one instance, and their check; files of best-known values."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -29,32 +29,33 @@ from allocopt.solving.verify import check_stated, verify
 
 
 def read_solution(path: Path | str) -> SolutionModel:
-    """Read a solution file, right or wrong; raise `BadFileError` if it cannot be read or is not in the format."""
+    """Read a solution file without verifying it; raise `BadFileError` if it cannot be read or has another format."""
     path = Path(path)
     return solution_from_object(parse_json(read_text(path), path), path)
 
 
 def solution_from_object(obj: object, path: Path) -> SolutionModel:
-    """Make a solution of what a file holds; raise `BadFileError` if it is wrong."""
+    """Return the solution of a parsed file; raise `BadFileError` if it is wrong."""
     held = check_header(obj, path, SOLUTION_FORMAT)
     # A solution file does not name its kind; the key of its answer does.
     models = [kind.codec.solution_model for kind in working_kinds()]
     for model in models:
-        # Without an answer there may be a strategy, which tells the kind too.
+        # Without an answer, a strategy identifies the kind.
         if model.answer_key in held or (held.get("strategy") is not None and model.has_strategy()):
             return validated(model, held, path)
     raise bad_file(path, "top level", f"has none of {', '.join(model.answer_key for model in models)}")
 
 
 def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
-    """Write a solver's answer without its times, so that equal answers give equal files; ``.gz`` is compressed.
+    """Write a solver's answer; a file ``.gz`` is compressed.
 
-    Raises `BadFileError` if the file cannot be written, or would not be read again.
+    Times are left out, so that equal answers give equal files. Raises `BadFileError` if the file cannot be written or
+    could not be read again.
     """
     path = Path(path)
     held = object_from_result(problem, result)
     if result.certificate is not None and result.bound is not None:
-        # Before the solution, which is long and comes last.
+        # The certificate comes before the solution, which is long and comes last.
         last = kind_of(problem).codec.solution_model.answer_key
         held = {**held, "certificate": result.certificate.as_object(), last: held.pop(last)}
     validated(kind_of(problem).codec.solution_model, held, f"{path}: cannot be written")
@@ -62,7 +63,7 @@ def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
 
 
 def object_from_result(problem: Problem, result: Result) -> dict[str, object]:
-    """Turn a result into the object that stands in its file; what is not finite, or was not found, is null."""
+    """Return the object of a result's file; a value that is not finite or was not found is null."""
     kind = kind_of(problem)
     nothing = {kind.codec.solution_model.answer_key: None}
     return {
@@ -81,13 +82,13 @@ def object_from_result(problem: Problem, result: Result) -> dict[str, object]:
 
 
 def check_solution(problem: Problem, stored: SolutionModel) -> float:
-    """Verify a stored solution against its instance and return its objective.
+    """Verify a stored solution against its instance; return its objective.
 
-    Raises `InvalidSolutionError` if it is of another instance or kind, has no solution, breaks a rule of its problem,
-    or states an objective, bound, optimality or order that does not hold.
+    Raises `InvalidSolutionError` if it is for another instance or kind, has no solution, breaks a rule of the problem,
+    or states a wrong objective, bound, optimality or order.
     """
     if stored.instance != problem.name:
-        raise InvalidSolutionError(f"the solution is of instance {stored.instance!r}, not of {problem.name!r}")
+        raise InvalidSolutionError(f"the solution is for instance {stored.instance!r}, not for {problem.name!r}")
     kind, solution = kind_of(problem), solution_of(problem, stored)
     if solution is None:
         raise InvalidSolutionError(f"the solution holds no {kind.answer}, its status is {stored.status}")
@@ -106,9 +107,9 @@ def check_solution(problem: Problem, stored: SolutionModel) -> float:
 
 
 def check_stored_bound(problem: Problem, stored: SolutionModel) -> tuple[str, float]:
-    """Compute the bound of a solution file again from its certificate; return the method, and the seconds it took.
+    """Compute the bound of a solution file again from its certificate; return the method and the time in seconds.
 
-    Raises `InvalidSolutionError` if there is no bound or no certificate, or it proves less than is stated.
+    Raises `InvalidSolutionError` if there is no bound or no certificate, or if it proves less than the stated bound.
     """
     if stored.bound is None:
         raise InvalidSolutionError("it states no bound")
@@ -120,12 +121,12 @@ def check_stored_bound(problem: Problem, stored: SolutionModel) -> tuple[str, fl
 
 
 def solution_of(problem: Problem, stored: SolutionModel) -> object:
-    """Return a stored solution as its problem has it, None for none.
+    """Return a stored solution as a solution of the problem, or None if there is none.
 
-    Raises `InvalidSolutionError` if it is of another kind or of other jobs.
+    Raises `InvalidSolutionError` if it is for another kind or for other jobs.
     """
     if stored.kind != problem.kind:
-        raise InvalidSolutionError(f"the solution is of a {stored.kind} problem, {problem.name!r} is a {problem.kind}")
+        raise InvalidSolutionError(f"the solution is for a {stored.kind} problem, {problem.name!r} is a {problem.kind}")
     return None if stored.answer is None else kind_of(problem).codec.solution_of(problem, stored)
 
 
@@ -134,7 +135,7 @@ def _finite(value: float | None) -> float | None:
 
 
 FILE_NAME = "best_known.json"
-NO_STRATEGY = ""  # the key in place of a strategy where the kind has none
+NO_STRATEGY = ""  # key in place of a strategy if the kind has none
 
 
 def _strategy(name: str) -> str:
@@ -150,14 +151,14 @@ class _BestKnownModel(FileModel):
 
 
 class BestKnownFile(RootModel[dict[InstanceName, dict[Annotated[str, AfterValidator(_strategy)], _BestKnownModel]]]):
-    """The best objectives known, by instance name and strategy; an empty one where the kind has no strategies."""
+    """Best-known objectives by instance name and strategy; the strategy is empty if the kind has none."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)
 class BestKnown:
-    """The best objective known, and whether it is proved to be the optimum."""
+    """Best-known objective, and whether it is proved to be the optimum."""
 
     objective: float
     proved: bool
@@ -168,7 +169,7 @@ BestKnownValues = dict[str, dict[str, BestKnown]]
 
 
 def read_best_known(path: Path | str) -> BestKnownValues:
-    """Read best-known values; raise `BadFileError` if the file cannot be read or anything in it is wrong."""
+    """Read best-known values; raise `BadFileError` if the file cannot be read or is wrong."""
     path = Path(path)
     model = validated(BestKnownFile, parse_json(read_text(path), path), path)
     held = model.model_dump()
@@ -176,7 +177,7 @@ def read_best_known(path: Path | str) -> BestKnownValues:
 
 
 def write_best_known(path: Path | str, values: Mapping[str, Mapping[str, BestKnown]]) -> None:
-    """Write best-known values, one instance a line; raise `BadFileError` if they cannot be, or be read again."""
+    """Write best-known values, one instance per line; raise `BadFileError` if they cannot be written or read again."""
     path = Path(path)
     obj = {name: {str(strategy): asdict(best) for strategy, best in known.items()} for name, known in values.items()}
     validated(BestKnownFile, obj, f"{path}: cannot be written")
@@ -184,7 +185,7 @@ def write_best_known(path: Path | str, values: Mapping[str, Mapping[str, BestKno
 
 
 def best_known_beside(paths: Iterable[Path | str]) -> BestKnownValues:
-    """Merge the best-known values in the folders of instance files; raise `BadFileError` if two of them differ."""
+    """Return the best-known values in the folders of instance files; raise `BadFileError` if two files disagree."""
     merged: BestKnownValues = {}
     files = (folder / FILE_NAME for folder in dict.fromkeys(Path(path).parent for path in paths))
     for path in filter(Path.exists, files):
@@ -192,6 +193,6 @@ def best_known_beside(paths: Iterable[Path | str]) -> BestKnownValues:
             for strategy, best in known.items():
                 other = merged.setdefault(name, {}).setdefault(strategy, best)
                 if other != best:
-                    fault = f"is {best.objective:g}, but another folder of this call says {other.objective:g}"
+                    fault = f"is {best.objective:g}, but {other.objective:g} in the folder of another instance file"
                     raise bad_file(path, f"{name}.{strategy}", fault)
     return merged

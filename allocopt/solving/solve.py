@@ -25,11 +25,11 @@ from allocopt.solving.result import Incumbent, Result
 from allocopt.solving.verify import verify, verify_result
 from allocopt.values import converted
 
-VERIFYING_S, VERIFYING_SHARE = 0.0005, 0.1  # what verifying an answer takes, and its largest share of a limit
+VERIFYING_S, VERIFYING_SHARE = 0.0005, 0.1  # time reserved for verifying an answer, and its largest share of a limit
 
 
 def prepare(solver: Solver, problems: Iterable[Problem]) -> None:
-    """Compile and load what a solver will call for problems that it takes, before any clock starts."""
+    """Compile and load the kernels that a solver calls for those problems that it takes, before a clock starts."""
     taken = (problem for problem in problems if _takes(solver, problem) and solver.refusal(problem) is None)
     make_ready({entry for problem in taken for entry in (*solver.kernels(problem), *check_kernels(problem))})
 
@@ -50,30 +50,30 @@ def solve(
 ) -> Result:
     """Solve a problem with any solver, and verify the answer and its bound.
 
-    The solution obeys the rules of the problem, and its objective was recomputed from the raw problem. So was the bound
-    from its certificate, if that takes less than a tenth of the solve (`Result.is_certified`).
+    The returned solution obeys the rules of the problem, and its objective was recomputed from the raw problem. The
+    bound was recomputed from its certificate if that takes less than a tenth of the solve (`Result.is_certified`).
 
     Parameters
     ----------
     solver
         Name of an installed solver, or a solver object.
     strategy
-        ``scas``, ``dcas`` or ``free`` for a topology problem; None keeps the problem's own, which is ``free`` unless
-        it was set, and is all that a problem of another kind takes.
+        ``scas``, ``dcas`` or ``free`` for a topology problem; None for the problem's own, which is ``free`` by default.
+        Problems of other kinds take only None.
     time_limit
-        Seconds of wall clock for the solve and the check of its answer; None for no limit. The clock starts when
-        kernels are compiled and all is imported, which happens once on a machine and in a process.
+        Limit on the solve and the check of its answer, in seconds of wall clock; None for no limit. The clock starts
+        after compiling kernels, which happens once per machine, and after imports, which happen once per process.
     seed
-        Fixes every random choice.
+        Seed of all random choices.
     iterations
         Limit on the solver's own steps; None for the solver's default.
     gap
         Relative gap between solution and proven bound at which to stop, in [0, 1).
     budget
-        All limits in one, in place of ``time_limit``, ``iterations`` and ``gap``. `Budget` can also count compiling,
-        and cancel a solve.
+        All limits, in place of ``time_limit``, ``iterations`` and ``gap``. A `Budget` can also count compiling, and
+        cancel a solve.
     certify
-        Whether to check the bound however long that takes.
+        Whether to check the bound, however long that takes.
     warm_start
         A feasible solution; the answer is never worse.
     on_incumbent
@@ -107,10 +107,10 @@ def solve(
         load_stored(missing)
     else:
         make_ready(missing)
-    # What is imported and loaded once in a process does not count.
+    # Imports and loading, which happen once per process, do not count.
     if missing or len(sys.modules) > n_modules:
         clock = budget.start()
-    # The answer is verified within the limit.
+    # Reserve time for verifying the answer within the limit.
     clock.started -= min(VERIFYING_S, VERIFYING_SHARE * clock.remaining())
     granted = clock.grant(1.0, budget.iterations, budget.gap)
     result = _fenced(chosen, problem, granted, seed, warm_start, on_incumbent)
@@ -120,7 +120,7 @@ def solve(
 
 
 def check_kernels(problem: Problem) -> Iterable[Callable[..., Any]]:
-    """Return the compiled entries that the check of bounds calls."""
+    """Return the kernel entries that the check of bounds calls."""
     return (entry for certificate in kind_of(problem).certificates.values() for entry in certificate.kernels())
 
 
@@ -132,11 +132,11 @@ def _fenced(
     warm_start: Any,
     on_incumbent: IncumbentCallback | None,
 ) -> Result:
-    # An error is the solver's own, unless it is one of the caller's `on_incumbent`.
+    # An error is blamed on the solver, unless the caller's `on_incumbent` raised it.
     callers: list[Exception] = []
 
     def tell(incumbent: Incumbent) -> None:
-        assert on_incumbent is not None, "it is told only if there is somebody to tell"
+        assert on_incumbent is not None, "only passed to the solver if there is a callback"
         try:
             on_incumbent(incumbent)
         except Exception as error:
@@ -147,8 +147,8 @@ def _fenced(
         with Fence(f"solver {solver.name!r}"):
             return solver.solve(problem, budget, seed, warm_start, tell if on_incumbent else None)
     except (InvalidProblemError, InvalidSolutionError) as error:
-        # The problem was checked when it was made, and the warm start before.
-        raise WrongAnswerError(f"solver {solver.name!r} made a wrong answer: {error}") from error
+        # Problem and warm start have been checked before, so the fault is in the answer.
+        raise WrongAnswerError(f"solver {solver.name!r} returned a wrong answer: {error}") from error
     except AllocoptError as error:
         if error.__cause__ in callers:
             raise error.__cause__ from None
@@ -156,10 +156,10 @@ def _fenced(
 
 
 def check_takes(solver: Solver, problem: Problem) -> None:
-    """Raise unless the solver can run here and takes this problem: kind, strategy and size.
+    """Raise an error unless the solver can run here and takes this problem: its kind, strategy and size.
 
-    It is a `MissingPackageError` if what the solver needs is not installed, else a `UsageError`, which names the
-    solvers that do take the problem, or the size that this one takes.
+    The error is a `MissingPackageError` if a package is not installed. Otherwise it is a `UsageError`, which names the
+    solvers that take the problem, or the largest size that this one takes.
     """
     kind = kind_of(problem)
     misposed = kind.misposed(problem)
@@ -172,7 +172,7 @@ def check_takes(solver: Solver, problem: Problem) -> None:
     if not is_taken:
         able = []
         for name in solver_names(problem.kind):
-            # A plug-in that is broken is no reason to hide the others.
+            # A broken plug-in must not hide the other solvers.
             with suppress(AllocoptError), Fence(name):
                 other = get_solver(name, None, problem.kind)
                 if other.is_available() and other.takes(problem):
@@ -184,7 +184,7 @@ def check_takes(solver: Solver, problem: Problem) -> None:
 
 
 def check_available(solver: Solver) -> None:
-    """Raise `MissingPackageError` if what the solver needs is not installed."""
+    """Raise `MissingPackageError` if a package that the solver needs is not installed."""
     with Fence(f"solver {solver.name!r}"):
         if solver.is_available():
             return

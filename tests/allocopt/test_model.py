@@ -158,10 +158,10 @@ CLUSTER = Cluster.of([ClusterNode(f"n{number}", 4, memory_mib=100, gpus={"": 2})
 @pytest.mark.parametrize(
     ("asked", "fault"),
     [
-        ({"nodes": 2, "cores": 4.0}, "cores, gpus and memory_mib are of tasks"),
-        ({"nodes": 2, "memory_mib": 5}, "cores, gpus and memory_mib are of tasks"),
-        ({"nodes": 2, "request": Request(2)}, "nodes does not go with it"),
-        ({"gpus": 1.0, "request": Request(2)}, "gpus does not go with it"),
+        ({"nodes": 2, "cores": 4.0}, "cores, gpus and memory_mib need tasks"),
+        ({"nodes": 2, "memory_mib": 5}, "cores, gpus and memory_mib need tasks"),
+        ({"nodes": 2, "request": Request(2)}, "nodes cannot be given together with request"),
+        ({"gpus": 1.0, "request": Request(2)}, "gpus cannot be given together with request"),
         ({"tasks": 2.5}, "tasks is 2.5, must be a whole number"),
         ({"nodes": "2"}, "nodes is '2', must be a whole number"),
     ],

@@ -121,7 +121,7 @@ def test_what_a_plug_in_prints_when_it_is_loaded_goes_to_standard_error(
 
 def test_a_plug_in_does_not_take_our_names_and_two_of_one_name_are_refused(plug: Plug) -> None:
     plug("lns", SOLVER.format(name="lns", body=ALLOCATES))
-    with pytest.warns(PluginWarning, match="solver 'lns' is that of allocopt; the one of plug_lns is left out"):
+    with pytest.warns(PluginWarning, match="solver 'lns' is that of allocopt; the one of plug_lns is ignored"):
         solver = get_solver("lns")
     assert type(solver).__module__ == "heuristics.topology.lns.solver"
     for package in ("first", "second"):

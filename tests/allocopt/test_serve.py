@@ -91,8 +91,8 @@ def test_fields_of_the_query_are_those_of_a_solve(server: SolveServer) -> None:
         ("time_limit=61", "at most 60 s"),
         ("seed=-1", "seed"),
         ("strategy=best", "strategy"),
-        ("warm_start=/etc/passwd", "is no field of a request"),
-        ("instances=x", "is no field of a request"),
+        ("warm_start=/etc/passwd", "is not a field of a request"),
+        ("instances=x", "is not a field of a request"),
     ],
 )
 def test_a_wrong_field_is_named(server: SolveServer, query: str, said: str) -> None:
@@ -151,11 +151,11 @@ def test_a_socket_is_taken_from_the_dead_and_from_nobody_else() -> None:
         place = Path(folder) / "socket"
         with socket.socket(socket.AF_UNIX) as dead:
             dead.bind(str(place))
-        with serving(place), pytest.raises(UsageError, match="another service answers"):
+        with serving(place), pytest.raises(UsageError, match="another service is using it"):
             SolveServer(Solving(SolveSpec(instances=["-"])), place, MOST)
         assert not place.exists()
         place.write_text("a file")
-        with pytest.raises(UsageError, match="no socket"):
+        with pytest.raises(UsageError, match="not a socket"):
             SolveServer(Solving(SolveSpec(instances=["-"])), place, MOST)
         assert place.read_text() == "a file"
 

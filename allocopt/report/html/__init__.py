@@ -1,1 +1,1 @@
-"""Results as one HTML page and its figures: what is read, what it shows, how it is drawn."""
+"""Results as one HTML page with figures: reading the files, choosing the contents, drawing."""

@@ -1,4 +1,4 @@
-"""What a page shows of some files: a section each, and one for those that are best compared."""
+"""Contents of a page: a section per result file, or one for several files that are compared."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -31,24 +31,25 @@ from allocopt.report.what_if_groups import GroupRow
 from allocopt.reproduction import ReproductionRow
 from allocopt.solving.solution_files import read_solution
 
-# Several files of these kinds make one section.
+# Several files of one of these kinds share a section.
 _COMPARED = (Kind.SCHEDULE, Kind.CURVE, Kind.SIMULATIONS, Kind.SOLVES, Kind.TRAJECTORIES)
-# So many windows of a file of instances are drawn.
+# Number of windows of an instance file that are drawn.
 _MOST_WINDOWS = 8
-# What is larger is not looked into in search of an instance.
+# Larger files are not searched for an instance.
 _LARGEST_BYTES = 64_000_000
 _ENDINGS = (".json", ".json.gz", ".jsonl", ".jsonl.gz")
 
 
 def contents(paths: Sequence[Path], instances: Sequence[Path] = (), cluster: NamedTree | None = None) -> list[Section]:
-    """Read files of results and return what is shown of them; raise `BadFileError` if one is none, or wrong.
+    """Return the sections that show result files; raise `BadFileError` if one is not a result file or is wrong.
 
-    ``instances`` are those of the solutions, where they do not lie beside, ``cluster`` are names and switches of nodes.
+    ``instances`` are files with the instances of solutions, if these are in other folders. ``cluster`` has the names
+    and switches of the nodes.
     """
     known = [ResultFile.read(path) for path in paths]
     own = [file.path for file in known if file.kind is Kind.INSTANCE]
     pool = _Instances([*instances, *own])
-    # Groups stand where their first file was given; curves share one where they have the same columns.
+    # A shared section is placed where its first file is. Curves share one if they have the same columns.
     groups: dict[tuple[str, ...], list[ResultFile]] = {}
     for file in known:
         apart = (
@@ -86,7 +87,7 @@ def _sections(files: Sequence[ResultFile], pool: "_Instances", cluster: NamedTre
     section = makers[first.kind]()
     if failed := sum(file.failures for file in files):
         section = replace(section, verdict=(*section.verdict, f"Runs that failed and are left out: {failed:,}."))
-    # Of several files each sentence says whose it is, unless all say the same.
+    # Sentences of several files name their file, unless they are the same for all.
     said = [tuple(file.made_by) for file in files]
     if len(set(said)) > 1:
         said = [tuple(f"{file.path.name}: {line}" for line in file.made_by) for file in files]
@@ -95,7 +96,7 @@ def _sections(files: Sequence[ResultFile], pool: "_Instances", cluster: NamedTre
 
 
 class _Instances:
-    """The instances that solution files are about, by name: given, or found beside them."""
+    """The instances of solution files by name: given, or found near the solutions."""
 
     def __init__(self, given: Sequence[Path]) -> None:
         self._problems: dict[str, Problem] = {}
@@ -104,29 +105,29 @@ class _Instances:
             self._take(read_problems(path))
 
     def of(self, solution: Path) -> Problem:
-        """Find an instance: among those given, then beside the solution and in the folder above, then as shipped."""
+        """Return the instance of a solution: one given, one in its folder or the folder above, or a shipped one."""
         name = read_solution(solution).instance
         folder = solution.resolve().parent
         paths: list[Path] = []
         for place in (folder, folder.parent, folder.parent / "instances"):
             found = [path for ending in _ENDINGS for path in sorted(place.glob(f"*{ending}"))]
-            # Those named like it come first.
+            # Files named after the instance come first.
             paths += sorted(found, key=lambda path: not path.name.startswith(f"{name}."))
         shipped = (Path(str(file)) for file in shipped_files("allocopt.data").iterdir())
         paths += [path for path in shipped if path.suffix == ".jsonl"]
-        # Files are read until one holds it: a folder may have many, and what is very large is not looked into.
+        # Read files only until one holds the instance, since a folder may have many. Skip very large ones.
         for path in paths:
             if name not in self._problems and path not in self._read and path.stat().st_size <= _LARGEST_BYTES:
                 self._read.add(path)
-                # Most of them are no instances.
+                # Most files are not instances.
                 with suppress(BadFileError):
                     self._take(read_problems(path))
         if name not in self._problems:
-            fault = f"is {shown(name)}, of which there is no file here; --instance names it"
+            fault = f"is {shown(name)}, which is in no file in or above this folder; give its file with --instance"
             raise bad_file(solution, "instance", fault)
         return self._problems[name]
 
     def _take(self, problems: Sequence[Problem]) -> None:
-        # The first of a name stays.
+        # The first instance of a name is kept.
         for problem in problems:
             self._problems.setdefault(problem.name, problem)

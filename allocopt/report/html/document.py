@@ -1,4 +1,4 @@
-"""What a page holds: sections of facts, figures and tables."""
+"""Parts of a page: sections with facts, figures and tables."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ from allocopt.report.words import Cell
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its title with the unit, and the digits behind the point, None for a column of text.
+    """A column of a table: its title with the unit, and its number of decimals, None for a column of text.
 
-    Numbers that are so unlike that each needs its own digits are mixed.
+    A column is mixed if its numbers differ so much that each gets its own number of decimals.
     """
 
     title: str
@@ -22,7 +22,7 @@ class Column:
 class Table:
     """A table that readers can sort, with a note; None is shown as a dash.
 
-    ``keys`` are the numbers of the series that the rows are in the figures, empty where they are none.
+    ``keys`` are the numbers of the rows' series in the figures; empty if the rows are not in a figure.
     """
 
     title: str
@@ -34,10 +34,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What is shown of one result, in the order of the page.
+    """The part of a page on one result; the fields are in the order of the page.
 
-    Facts, names with values, stand above sentences on what it comes to, ``verdict``; sentences on what was run, and by
-    which version, ``made_by``, stand below figures and tables.
+    ``facts`` are names with values. ``verdict`` are sentences with the conclusion. ``parts`` are figures and tables.
+    ``made_by`` are sentences on the run and on the version that made it.
     """
 
     title: str

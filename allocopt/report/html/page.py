@@ -1,4 +1,4 @@
-"""The page of a report: one file that needs nothing but itself, and the files of its figures."""
+"""The page of a report, which is one self-contained file, and the files of its figures."""
 
 import base64
 import hashlib
@@ -17,19 +17,19 @@ from allocopt.report.plot import WIDTH, Figure, Key, check_installed
 from allocopt.report.words import EN_DASH, cell_text, number, printable
 from allocopt.version import __version__
 
-# Units at the end of a title are not to stand alone in a line.
+# A unit at the end of a title must not be wrapped into a line of its own.
 _UNIT = re.compile(r" (s|ms|%|J|J s)$")
 
 
 def write_report(path: Path, title: str, sections: Sequence[Section], figures: Path | None = None) -> None:
-    """Write a page, and if asked for every figure as SVG and PDF into a folder."""
+    """Write a page and, if a folder is given, every figure as SVG and PDF to it."""
     text = page_text(title, sections)
     if figures is not None:
         taken: set[str] = set()
         drawn = ((section, part) for section in sections for part in section.parts if isinstance(part, Figure))
         for section, figure in drawn:
             title = figure.name if len(sections) == 1 else f"{section.title}-{figure.name}"
-            # Lower-case letters, digits and hyphens are names of files everywhere.
+            # Lower-case letters, digits and hyphens are valid in file names everywhere.
             name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60] or "unnamed"
             # Two sections may have the same title.
             free = next(each for each in chain((name,), (f"{name}-{n}" for n in count(2))) if each not in taken)
@@ -40,7 +40,7 @@ def write_report(path: Path, title: str, sections: Sequence[Section], figures: P
 
 
 def page_text(title: str, sections: Sequence[Section], *, is_renewed: bool = False) -> str:
-    """Return a page that needs no other file and no network; a renewed one asks for itself again every few seconds."""
+    """Return a page that needs no other file and no network; with ``is_renewed`` it reloads every few seconds."""
     check_installed()
     environment = import_module("jinja2").Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     markup = import_module("markupsafe").Markup
@@ -56,14 +56,14 @@ def page_text(title: str, sections: Sequence[Section], *, is_renewed: bool = Fal
     script = _data("report.js") + (_data("live.js") if is_renewed else "")
     light, dark = ("".join(f"--{role}: {value};" for role, value in colours.items()) for colours in (LIGHT, DARK))
     style = _data("report.css").replace("/*light*/", light).replace("/*dark*/", dark)
-    # Autoescape makes texts of all names; only our own style, script and drawings are markup.
+    # Autoescape turns names into text; only our own style, script and drawings are markup.
     text: str = environment.from_string(_data("report.html.j2")).render(
         title=title,
         sections=sections,
         version=__version__,
         style=markup(style),
         script=markup(script),
-        # The page lets no script run but this one, whatever a name in it says.
+        # The page permits only the script with this hash, whatever a name in it contains.
         is_renewed=is_renewed,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         is_figure=lambda part: isinstance(part, Figure),
@@ -78,7 +78,7 @@ def page_text(title: str, sections: Sequence[Section], *, is_renewed: bool = Fal
 
 
 def _cells(table: Table) -> list[list[dict[str, object]]]:
-    """Return the cells of a table: the text, by what it is sorted, and the series that the first one names."""
+    """Return the cells of a table: text, sort key, and for the first cell of a row its series."""
     rows = []
     for number_of_row, row in enumerate(table.rows):
         cells: list[dict[str, object]] = []
@@ -86,7 +86,7 @@ def _cells(table: Table) -> list[list[dict[str, object]]]:
             text = EN_DASH if cell is None else str(cell)
             if isinstance(cell, int | float) and column.digits is not None:
                 written = number(cell) if column.is_mixed else cell_text(cell, column.digits)
-                # A hyphen is narrower than a digit.
+                # A minus sign is as wide as a digit, a hyphen is not.
                 text = written.replace("-", "\u2212")
             cells.append({"text": text, "key": "" if cell is None else str(cell), "is_text": column.digits is None})
         if table.keys:

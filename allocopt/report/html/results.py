@@ -1,4 +1,4 @@
-"""Files of results, told apart by what they hold."""
+"""Files of results; the kind of a file is recognized by its content."""
 
 import csv
 import dataclasses
@@ -29,17 +29,17 @@ from allocopt.reproduction import ReproductionRow
 from allocopt.simulator.multicore.simulation import COLUMNS as PLACED_COLUMNS
 
 _EXPECTED = (
-    "is no result that is known: expected a solution, rows of solve, bench, simulate, what-if or reproduce (--json, "
+    "is not a known result: expected a solution, rows of solve, bench, simulate, what-if or reproduce (--json, "
     "--out), a schedule (--jobs-csv), placed jobs (job_id,node,start_s,duration_s), or the curve.csv of a training"
 )
-_ERROR = "error"  # Column in which a sweep says why a run failed
-_LARGEST = 1e300  # Magnitude of a number: what is drawn must not overflow
+_ERROR = "error"  # Column of a sweep that states why a run failed
+_LARGEST = 1e300  # Largest magnitude of a number, so that figures do not overflow
 _RESULT_FORMAT = "allocopt-result"
 _OTHER_DELIMITERS = ";\t|"
 
 
 class Kind(StrEnum):
-    """What a file holds."""
+    """Kind of a result file."""
 
     SOLUTION = "solution"
     INSTANCE = "instance"
@@ -58,7 +58,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SolveRecord(SolveRow):
-    """A solve, and the best values known of its instance, as `bench` writes them."""
+    """A solve with the best known values of its instance, as `bench` writes them."""
 
     best_known: float | None = None
     best_known_scas: float | None = None
@@ -66,7 +66,7 @@ class SolveRecord(SolveRow):
 
 @dataclass(frozen=True, slots=True)
 class SimulationRecord(SimulateRow):
-    """A simulation, and what a sweep says of it; None for what is not said."""
+    """A simulation with the columns that a sweep adds; None if they are missing."""
 
     trace: str | None = None
     policy: str | None = None
@@ -82,7 +82,7 @@ _ROW_TYPES: Mapping[Kind, type[Any]] = {
     Kind.WHAT_IF_GROUPS: GroupRow,
     Kind.SIMULATION_GROUPS: SimulateGroupRow,
     Kind.REPRODUCTION: ReproductionRow,
-    # The order matters: rows of a simulation need the fewest columns.
+    # The last one, because rows of a simulation need the fewest columns.
     Kind.SIMULATIONS: SimulationRecord,
 }
 _GROUPS = (Kind.WHAT_IF_GROUPS, Kind.SIMULATION_GROUPS)
@@ -93,7 +93,7 @@ Row = TypeVar("Row")
 
 
 class _Record(NamedTuple):
-    """A row as it stands in a file, and where."""
+    """A row of a file as it was read, and its place there."""
 
     place: str
     values: Mapping[str, Any]
@@ -101,9 +101,9 @@ class _Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A file of results: its rows as they stand there, and sentences on what was run, as far as it says so.
+    """A file of results: its kind, its rows as they were read, and sentences on the run, if the file states that.
 
-    Rows of groups of jobs may stand among rows of combinations or simulations; they are kept apart.
+    Rows of groups of jobs may be mixed with rows of combinations or simulations; they are kept in ``groups``.
     """
 
     path: Path
@@ -114,7 +114,7 @@ class ResultFile:
 
     @classmethod
     def read(cls, path: Path) -> "ResultFile":
-        """Read a file and tell what it holds; raise `BadFileError` if it cannot be read or is no result."""
+        """Read a file and find its kind; raise `BadFileError` if it cannot be read or is not a result."""
         text = read_text(path)
         if not text.strip():
             raise bad_file(path, "is empty, must hold a result")
@@ -135,7 +135,7 @@ class ResultFile:
 
     @staticmethod
     def labels(files: "Sequence[ResultFile]") -> list[str]:
-        """Name files by what tells them apart: their stems, or with the folders before them."""
+        """Return names that distinguish the files: their stems or, if these are equal, also their folders."""
         stems = [file.path.name.removesuffix(".gz").rpartition(".")[0] or file.path.name for file in files]
         if len(set(stems)) == len(stems):
             return stems
@@ -147,11 +147,11 @@ class ResultFile:
         return [str(file.path) for file in files]
 
     def rows(self, row_type: type[Row]) -> list[Row]:
-        """Turn the records into rows but those of failed runs; raise `BadFileError` with row and column of a fault."""
+        """Return the records as rows, without failed runs; raise `BadFileError` with the row and column of a fault."""
         return self._rows_of(self.records, row_type)
 
     def group_rows(self, row_type: type[Row]) -> list[Row]:
-        """Turn the records of groups of jobs into rows; see `rows`."""
+        """Return the records of groups of jobs as rows; see `rows`."""
         return self._rows_of(self.groups, row_type)
 
     def _rows_of(self, records: Sequence[_Record], row_type: type[Row]) -> list[Row]:
@@ -170,7 +170,7 @@ class ResultFile:
         return rows
 
     def numbers(self, name: str) -> FloatArray:
-        """Return a column of finite numbers; raise `BadFileError`, with the line, if one is none."""
+        """Return a column of finite numbers; raise `BadFileError`, with the line, if a cell is not a finite number."""
         values = np.empty(len(self.records))
         for row, record in enumerate(self.records):
             try:
@@ -189,33 +189,33 @@ class ResultFile:
 
 def _with_specification(path: Path, records: Sequence[_Record]) -> ResultFile:
     if len(records) > 1:
-        raise bad_file(path, records[1].place, "is a second result, must be the only one in its file")
+        raise bad_file(path, records[1].place, "is a second result; a file must hold only one")
     whole = records[0].values
     for name, shape in (("specification", dict), ("made_by", dict), ("remarks", list), ("rows", list)):
         if not isinstance(whole.get(name), shape):
-            raise bad_file(path, name, f"is {shown(whole.get(name))}, must be as allocopt writes it")
+            raise bad_file(path, name, f"is {shown(whole.get(name))}, not what allocopt writes there")
     rows = [_Record(f"row {number}", row) for number, row in enumerate(whole["rows"], 1)]
     if not rows or not all(isinstance(row.values, dict) for row in rows):
         raise bad_file(path, "rows", "must hold objects, at least one")
     try:
         sentences = assumptions(whole["specification"], whole["made_by"], whole["remarks"])
     except (KeyError, TypeError, ValueError):
-        raise bad_file(path, "specification", "must be as allocopt writes it") from None
+        raise bad_file(path, "specification", "is not one that allocopt has written") from None
     return ResultFile(path, _kind_of(path, rows), rows, sentences)
 
 
 def _origins(records: Sequence[_Record]) -> list[str]:
-    """Say which versions made rows that hold their provenance, as those of `bench` do."""
+    """Return sentences on the versions that made the rows, if they hold their provenance, as those of `bench` do."""
     names = {"version", "commit", "python", "machine"}
     told = ({name: str(row.values[name]) for name in names} for row in records if names <= set(row.values))
     return list(dict.fromkeys(map(origin, told)))
 
 
 def _json_records(path: Path, text: str) -> list[_Record]:
-    # Splitting at "\n" alone: names may hold what Python takes for the end of a line.
+    # Split only at "\n": names may hold other characters that Python takes for ends of lines.
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     try:
-        # Where the first line is a whole object, more may follow.
+        # If the first line is a whole object, the file has one object per line.
         is_by_line = isinstance(json.loads(lines[0][1]), dict)
     except (ValueError, RecursionError):
         is_by_line = False
@@ -242,9 +242,9 @@ def _csv_records(path: Path, text: str) -> tuple[Kind, list[_Record]]:
         kinds = [kind for kind, columns in _CSV_COLUMNS.items() if set(columns) <= set(header)]
         kind = (*kinds, *_kinds_of_rows(header), Kind.CURVE)[0]
         if kind is Kind.CURVE:
-            # Spreadsheets of some countries write other delimiters.
+            # Spreadsheets in some countries write other delimiters.
             if len(header) == 1 and max(map(header[0].count, _OTHER_DELIMITERS)) > 0:
-                raise bad_file(path, "line 1", "has no comma: the cells of a result have commas between them")
+                raise bad_file(path, "line 1", "has no comma: the cells of a result must be separated by commas")
             if len(header) < 2 or len(set(header)) < len(header) or not all(header):
                 raise bad_file(path, _EXPECTED)
         records = [
@@ -259,13 +259,13 @@ def _csv_records(path: Path, text: str) -> tuple[Kind, list[_Record]]:
     if not records:
         raise bad_file(path, "holds no rows")
     for place, row in records:
-        # `csv` puts what is too much under None, and None where there is too little.
+        # `csv` puts surplus cells under the key None, and the value None into missing cells.
         if None in row or None in row.values():
             cells = {name: cell for name, cell in row.items() if isinstance(cell, str)}
-            # Prose has commas too.
+            # A text with commas is not a table.
             if kind is Kind.CURVE and not _is_curve([_Record(place, cells)]):
                 raise bad_file(path, _EXPECTED)
-            raise bad_file(path, place, f"does not have {len(header)} columns as line 1")
+            raise bad_file(path, place, f"does not have {len(header)} columns as line 1 does")
     if kind is Kind.CURVE and not _is_curve(records):
         raise bad_file(path, _EXPECTED)
     return kind, records
@@ -290,7 +290,7 @@ def _required(row_type: type[Any]) -> set[str]:
 
 
 def _is_curve(records: Sequence[_Record]) -> bool:
-    """Whether all cells are numbers, or empty, and the first column rises."""
+    """Whether all cells are numbers or empty, and the first column increases."""
     try:
         cells = [[float(cell or "nan") for cell in record.values.values()] for record in records]
     except ValueError:
@@ -299,7 +299,7 @@ def _is_curve(records: Sequence[_Record]) -> bool:
 
 
 def _listed(value: Any) -> Any:
-    # A cell of a table holds a list as JSON.
+    # In CSV files a cell holds a list as JSON.
     if isinstance(value, str):
         with suppress(ValueError, RecursionError):
             return json.loads(value)
@@ -307,7 +307,10 @@ def _listed(value: Any) -> Any:
 
 
 def _value(name: str, value: Any, wanted: Any) -> object:
-    """Return a cell as its column holds it, a CSV file's as number or null; raise ValueError, the fault, if none is."""
+    """Return a cell as a value of its column's type; raise ValueError with the fault if it is not one.
+
+    Cells of CSV files are texts, which are converted to numbers, lists, booleans or None.
+    """
     kinds = get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
     if value == "" and NoneType in kinds:
         return None
@@ -321,7 +324,7 @@ def _value(name: str, value: Any, wanted: Any) -> object:
             if isinstance(value, str):
                 with suppress(ValueError):
                     value = kind(value)
-            # Python takes True for 1.
+            # In Python True is an int.
             is_number = isinstance(value, int | kind) and not isinstance(value, bool)
             if is_number and abs(value) <= _LARGEST:
                 return value

@@ -1,4 +1,4 @@
-"""A schedule as figures need it: when every job was submitted, started and ended, and on which nodes."""
+"""A schedule in the form that figures need: submission, start, end and nodes of every job."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ Name = TypeVar("Name")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timeline:
-    """A schedule on a machine of a size; arrays have shape ``(n,)``, times are in seconds.
+    """A schedule on a machine of ``size`` processors; arrays have shape ``(n,)``, times are in seconds.
 
-    Nodes of the jobs and the topology are None where they are not known; without names nodes have numbers.
+    Nodes of the jobs and the topology are None if unknown. If ``node_names`` is empty, nodes are shown by number.
     """
 
     names: Sequence[str]
@@ -33,14 +33,14 @@ class Timeline:
 
     @classmethod
     def of(cls, schedule: Schedule, node_names: tuple[str, ...] = ()) -> "Timeline":
-        """Make it of a schedule."""
+        """Return the timeline of a schedule."""
         names = [str(job) for job in schedule.workload.ids.tolist()]
         held, times = next(iter(schedule.used.values()))[0], (schedule.release, schedule.start, schedule.end)
         return cls(names, *times, held, schedule.processors, schedule.nodes, schedule.topology, node_names)
 
     @property
     def rows(self) -> int:
-        """Number of nodes, or of processors where nodes are not known."""
+        """Number of nodes, or of processors if nodes are not known."""
         return self.size if self.nodes is None or self.topology is None else self.topology.size
 
     @property
@@ -50,7 +50,7 @@ class Timeline:
 
     @property
     def measured(self) -> MeasuredJobs:
-        """What its jobs experienced, to be measured."""
+        """Jobs with their times, from which statistics are computed."""
         times = JobTimes.of(self.waits_s, self.end - self.start)
         return MeasuredJobs(self.processors, times, np.zeros(len(self.start), dtype=np.bool_), None)
 
@@ -62,23 +62,23 @@ class Timeline:
     @property
     def utilization(self) -> float:
         """Share of the machine's processor-seconds that jobs held."""
-        # A schedule in which nothing lasts has no capacity to divide by.
+        # If no job takes any time, the makespan is 0: do not divide by 0.
         held = float(((self.end - self.start) * self.processors).sum())
         return held / max(self.size * self.makespan_s, 1e-9)
 
     def held(self, edges: FloatArray) -> FloatArray:
-        """Mean number of processors held between edges of time, shape ``(len(edges) - 1,)``."""
+        """Return the mean number of processors in use between edges of time, shape ``(len(edges) - 1,)``."""
         return _mean_between(edges, self.start, self.end, self.processors.astype(float))
 
     def waiting(self, edges: FloatArray) -> FloatArray:
-        """Mean number of jobs that wait between edges of time."""
+        """Return the mean number of waiting jobs between edges of time."""
         return _mean_between(edges, self.submit, self.start, np.ones(len(self.start)))
 
     def busiest(self) -> float:
         """Return the first instant at which most processors are held."""
         times = np.concatenate((self.start, self.end))
         change = np.concatenate((self.processors, -self.processors))
-        # Ends before starts at the same instant.
+        # Negative changes first: at one instant, ends come before starts.
         order = np.lexsort((change, times))
         return float(times[order][int(np.argmax(np.cumsum(change[order])))])
 
@@ -87,7 +87,7 @@ class Timeline:
         return np.flatnonzero((self.start <= instant) & (instant < self.end))
 
     def places(self) -> IntArray:
-        """Return where every node stands from top to bottom: nodes of a switch together."""
+        """Return the position of every node from top to bottom; nodes of a switch are adjacent."""
         if self.topology is None:
             return np.arange(self.rows)
         order = np.lexsort((np.arange(self.rows), *self.topology.groups_of(np.arange(self.rows))))
@@ -96,11 +96,11 @@ class Timeline:
         return places
 
     def rectangles(self) -> list[tuple[int, int, int]]:
-        """Return job, first place and place behind the last of every run of neighbouring places that a job holds."""
+        """Return (job, first place, last place + 1) for every run of adjacent places that a job holds."""
         if self.nodes is not None:
             places = self.places()
             return [(job, *run) for job, nodes in enumerate(self.nodes) for run in _runs(np.sort(places[nodes]))]
-        # Which processors a job had is not known: it takes the lowest that are free when it starts.
+        # The processors of a job are not known: draw it on the lowest ones that are free when it starts.
         free_from = np.full(self.size, -np.inf)
         rectangles = []
         for job in np.lexsort((self.end, self.start)).tolist():
@@ -111,14 +111,14 @@ class Timeline:
 
     @staticmethod
     def shared_bins(timelines: Sequence["Timeline"], bins: int) -> FloatArray:
-        """Return the edges of equal spans of time over all schedules, shape ``(bins + 1,)``."""
+        """Return the edges of equal intervals of time over all schedules, shape ``(bins + 1,)``."""
         first = min(float(timeline.submit.min()) for timeline in timelines)
         last = max(float(timeline.end.max()) for timeline in timelines)
         return np.linspace(first, max(last, first + 1.0), bins + 1)
 
     @staticmethod
     def distinct(named: Iterable[tuple[Name, "Timeline"]]) -> "list[tuple[list[Name], Timeline]]":
-        """Bring schedules together in which all jobs start and end at the same times."""
+        """Return the different schedules, each with the names of all that have the same starts and ends."""
         groups: dict[tuple[bytes, bytes], tuple[list[Name], Timeline]] = {}
         for name, line in named:
             names, _ = groups.setdefault((line.start.tobytes(), line.end.tobytes()), ([], line))
@@ -127,7 +127,7 @@ class Timeline:
 
 
 def _runs(places: IntArray) -> list[tuple[int, int]]:
-    """First place and place behind the last of every run of neighbouring places."""
+    """Return (first place, last place + 1) of every run of adjacent places."""
     if not len(places):
         return []
     breaks = np.flatnonzero(np.diff(places) > 1)
@@ -136,9 +136,9 @@ def _runs(places: IntArray) -> list[tuple[int, int]]:
 
 
 def _mean_between(edges: FloatArray, first: FloatArray, last: FloatArray, weights: FloatArray) -> FloatArray:
-    """Mean between edges of the sum of the weights of spans ``[first, last)``."""
-    # Each span adds its weight at its first instant, and takes it back at its last: the integral bends there alone.
-    # Where there is no span, it stands still from the first edge on.
+    """Return the mean between edges of the sum of the weights of intervals ``[first, last)``."""
+    # The sum of weights changes only at ends of intervals, so its integral is linear between these. The first edge is
+    # added with weight 0, so that the integral begins there.
     times, changes = np.concatenate((edges[:1], first, last)), np.concatenate(([0.0], weights, -weights))
     order = np.argsort(times, kind="stable")
     sums = np.cumsum(changes[order])[:-1] * np.diff(times[order])

@@ -133,13 +133,13 @@ def test_what_a_solver_does_not_take_is_said_and_left_out(run: Run, save: Callab
         ("large", "sequential"),
     ]
     refusal = answer.lines_of_error[0]
-    assert refusal.startswith("allocopt: dp does not take 1 of 2 instances, such as large: ")
+    assert refusal.startswith("allocopt: dp does not take 1 of 2 instances; the first is large: ")
 
 
 def test_an_instance_that_is_refused_under_two_strategies_counts_once(run: Run, save: Callable[..., Path]) -> None:
     large = window(FatTree(30, 30, 30), range(20_001), [2], name="large")
     answer = run("bench", save(large, paper_window(0)), "--solvers", "simanneal", "--iterations", "5")
-    assert "simanneal does not take 1 of 2 instances, such as large: " in answer.err
+    assert "simanneal does not take 1 of 2 instances; the first is large: " in answer.err
 
 
 @contextmanager

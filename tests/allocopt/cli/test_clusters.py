@@ -30,7 +30,7 @@ def test_jobs_share_the_nodes_of_a_cluster_in_every_file_that_is_written(run: Ru
     assert len(Path("out.csv").read_text(encoding="utf-8").splitlines()) == 40
     assert run("simulate", "out.swf", "--json").rows[0]["jobs"] == 39
     again = run("rerun", "out.json")
-    assert (again.code, again.lines_of_error[-1]) == (0, "allocopt: out.json: the same rows as before")
+    assert (again.code, again.lines_of_error[-1]) == (0, "allocopt: out.json: rows are equal")
     assert "utilization of cores" in again.out
     assert "utilization of nodes" in again.out
 
@@ -43,7 +43,7 @@ def test_every_allocator_and_scheduler_is_compared_on_a_cluster(run: Run) -> Non
     assert {(row["jobs"], row["processors"]) for row in rows} == {(39, 48)}
     assert len(list(Path("csv").iterdir())) == len(answer.rows)
     page = Path("page.html").read_text(encoding="utf-8")
-    assert "the cluster of slurm.conf, topology.conf; jobs get of its nodes what they request" in page
+    assert "the cluster of slurm.conf, topology.conf; jobs get the resources that they request" in page
     assert run("report", "csv/easy,first.csv", "--out", "one.html").code == 0
 
 
@@ -65,7 +65,7 @@ def test_clusters_are_swept(run: Run, site: Path) -> None:
         ((*SIMULATE, "--allocator", "frist"), "there is no allocator 'frist'; did you mean 'first'?"),
         (("what-if", "--trace", "jobs.csv", *CLUSTER, "--allocators", "frist"), "no allocator 'frist'; did you mean"),
         ((*SIMULATE, "--explain", "no-such-job"), "there is no job no-such-job to explain in jobs"),
-        (("what-if", "--trace", "jobs.csv"), "give --topology, for whole nodes, or --cluster"),
+        (("what-if", "--trace", "jobs.csv"), "give either --topology (whole nodes) or --cluster"),
     ],
 )
 def test_what_does_not_go_with_a_cluster_is_said_in_one_line(run: Run, command: tuple[str, ...], fault: str) -> None:

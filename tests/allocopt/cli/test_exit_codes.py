@@ -98,7 +98,7 @@ def test_no_solution_within_the_limit_is_4(spawn: Run, plug_ins: dict[str, str],
     arguments = ("--solver", "fails", "--solution", tmp_path / "solutions", "--json")
     answer = spawn("solve", "@tiny", *arguments, variables=plug_ins)
     assert answer.code == 4
-    assert answer.lines_of_error == ["allocopt: no solution was found within the limit"]
+    assert answer.lines_of_error == ["allocopt: no solution was found within the limit of at least one instance"]
     for row in answer.rows:
         assert (row["status"], row["objective"], row["bound"], row["gap"]) == ("UNKNOWN", None, None, None)
     assert len(answer.rows) == 3
@@ -140,7 +140,9 @@ def test_a_process_that_may_have_too_little_memory_is_told_before_anything_is_lo
 ) -> None:
     monkeypatch.setattr("resource.getrlimit", lambda _: (400 << 20, -1))
     answer = run("solve", "@tiny")
-    assert answer.refusal(1) == "out of memory; a process may have 400 MiB (ulimit -v), at least 512 are needed"
+    assert (
+        answer.refusal(1) == "out of memory; the limit of a process is 400 MiB (ulimit -v), at least 512 MiB are needed"
+    )
 
 
 @pytest.mark.slow

@@ -180,7 +180,7 @@ def test_no_list_crosses_what_slurm_does_not(
     refusal = run("solve", tmp_path / "plain.json", "--nodelist", path).err.splitlines()[-1]
     assert "job 'a' of plain may span blocks or roots" in refusal
     windows = run("generate", "windows", "--topology", path, "--out", tmp_path / "many.json")
-    assert (windows.code, "generate window makes windows on blocks and forests" in windows.err) == (2, True)
+    assert (windows.code, "has blocks or several trees, not one tree" in windows.err) == (2, True)
 
 
 def test_nothing_is_placed_on_toruses_of_which_only_some_nodes_go_together(

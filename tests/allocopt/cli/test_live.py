@@ -34,10 +34,10 @@ def test_what_is_no_journal_is_refused_in_a_line(run: Run, tmp_path: Path, comma
     ("options", "fault"),
     [
         (("--relocate", "maybe"), "--relocate is 'maybe', must be advise or requeue"),
-        (("--relocate", "requeue", "--pin"), "--relocate requeue does not go with --pin"),
-        (("--relocate", "requeue", "--order", "evolved-formula"), "--relocate requeue does not go with --order"),
+        (("--relocate", "requeue", "--pin"), "--relocate requeue cannot be combined with --pin"),
+        (("--relocate", "requeue", "--order", "evolved-formula"), "--relocate requeue cannot be combined with --order"),
         (("--relocate", "advise", "--step-limit", "0"), "--step-limit is 0 s, must be above 0"),
-        (("--observe", "--within", "leaf"), "--within is for relocations: give --relocate"),
+        (("--observe", "--within", "leaf"), "--within needs --relocate"),
     ],
 )
 def test_relocations_that_make_no_sense_are_refused(

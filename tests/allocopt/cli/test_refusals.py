@@ -100,7 +100,7 @@ def check_refusal(run: Run, site: Path, command: str, code: int) -> str:
     return line
 
 
-TWICE = "is named twice: what is read and what is written must be different files"
+TWICE = "is given twice: files that are read and written must differ"
 FAT_TREE = "must be three positive numbers such as 10,10,10"
 USAGE = {
     "": {
@@ -112,7 +112,7 @@ USAGE = {
         "schema instances": "'instances' is not one of",
         "generate windows": "Missing option '--out'",
         "bench @knapsacks --solvers lns": "solver 'lns' does not take knapsack; it takes placement, topology problems",
-        "calibrate power powers.csv --plot plot.txt": "a plot's name ends in .svg, .png, .pdf",
+        "calibrate power powers.csv --plot plot.txt": "the name of a plot must end in .svg, .png, .pdf",
         "fetch-trace nothing": "there is no trace 'nothing'; there are CEA-Curie, ",
         "generate windows --out x.json --max-nodes 99999999999999999999": "--max-nodes is 99999999999999999999",
         "generate synthetic --out x.json --idle 9 --jobs 2 --hop-cost 1e13": "--hop-cost is 10000000000000.0, must be",
@@ -136,10 +136,10 @@ USAGE = {
         "--solver dp --cancel": "solver 'dp' has no option 'cancel'",
         "--solver dp --option x": "option 'x' must look like NAME=VALUE",
         "--solver dp --option =1": "option '=1' must look like NAME=VALUE",
-        "--nodelist topology.conf": "is not about the 8 nodes of",
+        "--nodelist topology.conf": "has another topology than the 8 nodes of",
     },
     "solve windows.jsonl --exclude-nodes": {
-        "9-7": "hold '9-7', must rise within",
+        "9-7": "hold '9-7', must ascend within",
         "1,": "hold '', must be numbers",
         "5000": "exclude_nodes: paper-0: node 5000 is outside 0..999",
         "0-999": "exclude_nodes: paper-0: ask for",
@@ -243,11 +243,11 @@ USAGE = {
         "--processors many": "processors: is 'many', must be a valid integer",
         "--set dependencies=perhaps": "dependencies: is 'perhaps', must be a valid boolean",
         "--set options.x=1": "policy 'fcfs' has no option",
-        "--trim 0.1": "--trim is --set trim=VALUE, or trim in the file of --spec",
-        "--trim=0.1": "--trim is --set trim=0.1, or trim in the file of --spec",
-        "--no-dependencies": "--no-dependencies is --set dependencies=false, or dependencies in the file of --spec",
-        "--exact-estimates": "--exact-estimates is --set exact_estimates=true",
-        "--energy-csv x.csv": "energy_csv: goes with platform, which is not given",
+        "--trim 0.1": "--trim: use --set trim=VALUE, or trim in the file of --spec",
+        "--trim=0.1": "--trim: use --set trim=0.1, or trim in the file of --spec",
+        "--no-dependencies": "--no-dependencies: use --set dependencies=false, or dependencies in the file of --spec",
+        "--exact-estimates": "--exact-estimates: use --set exact_estimates=true",
+        "--energy-csv x.csv": "energy_csv: needs platform, which is not given",
     },
     "simulate workload.json --platform platform.toml": {
         **{
@@ -308,7 +308,7 @@ UNREADABLE = {
         "report none.csv": "allocopt: none.csv: No such file",
         "what-if --trace none.csv --topology topology.conf": "none.csv: No such file",
         "what-if --trace jobs.csv --topology none.conf": "none.conf: No such file",
-        "what-if --trace big.csv --topology topology.conf": "allocopt: big: none of its 1 jobs can run on 8 nodes",
+        "what-if --trace big.csv --topology topology.conf": "allocopt: big: none of the 1 jobs can run on the 8 nodes",
         f"simulate {LONG}": f"allocopt: {LONG}: File name too long",
         f"convert {LONG} out.swf": f"allocopt: {LONG}: File name too long",
         f"solve {LONG}": f"allocopt: {LONG}: File name too long",
@@ -395,9 +395,9 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
     ],
     "report bad.json": [
         (solution(objective=1.0), "the stated objective is 1.0"),
-        (solution(instance="nowhere"), "instance: is 'nowhere', of which there is no file here; --instance names it"),
+        (solution(instance="nowhere"), "instance: is 'nowhere', which is in no file in or above this folder"),
     ],
-    "report bad.txt": [("hello\n", "is no result that is known: expected a solution, rows of solve, bench, ")],
+    "report bad.txt": [("hello\n", "is not a known result: expected a solution, rows of solve, bench, ")],
     "report bad.csv": [
         (f"{SCHEDULE}1,5,4,9,1,5,5\n", "line 2: start is '4', before"),
         (f"{SCHEDULE}1,5,6,9,0,5,5\n", "line 2: processors is '0', must"),
@@ -447,7 +447,7 @@ def test_inputs_may_be_named_again_and_outputs_thrown_away(tmp_path: Path) -> No
 def test_a_file_of_several_topologies_is_one_file(tmp_path: Path) -> None:
     file = tmp_path / "site.yaml"
     file.write_text("[]", encoding="utf-8")
-    with pytest.raises(UsageError, match="is named twice"):
+    with pytest.raises(UsageError, match="is given twice"):
         check_files_differ(file, read=[Path(f"{file}#gpu")])
 
 

@@ -43,7 +43,7 @@ def files(site: Path) -> list[object]:
 def test_a_job_moves_out_of_the_rack_that_a_gang_needs(run: Run, site: Path) -> None:
     answer = run(*files(site), "--start", "7", "--within", "leaf")
     assert answer.code == 0, answer.err
-    assert "0 jobs stop, 1 move, 1 of 1 gangs get nodes; cost 1, no other answer is cheaper" in answer.out
+    assert "0 jobs stop, 1 move, 1 of 1 gangs get nodes; cost 1, no plan is cheaper" in answer.out
     steps = [line for line in answer.out.splitlines() if line.startswith("| ") and ("move" in line or "start" in line)]
     assert [cell.strip() for cell in steps[0].split("|")][2:4] == ["move", "1"]
     assert "n[0-3]" in steps[1]
@@ -73,7 +73,7 @@ def test_who_stands_in_the_way_is_named_where_nothing_helps(run: Run, site: Path
     fault = "proved: no choice of stops and moves makes room"
     assert f"{fault}; at least 1 more must stop: 2" in answer.err
     answer = run(*files(site), "--free-racks", "1", "--size", "5")
-    assert f"{fault}; even if every job stopped, what is asked for would not fit" in answer.err
+    assert f"{fault}; even stopping every job would not make enough room" in answer.err
 
 
 def test_the_problem_is_written_for_other_solvers(run: Run, site: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_record_that_cannot_be_read_keeps_its_nodes_and_ends_no_command(run: R
 
 def test_a_rule_that_gives_up_says_so_and_not_that_time_ran_out(run: Run, site: Path) -> None:
     answer = run(*files(site), "--drain", "n[3-4]", "--solver", "best-rack")
-    assert "best-rack found no answer; --solver auto searches further" in answer.err
+    assert "best-rack found no plan; --solver auto searches further" in answer.err
 
 
 def shared(number: int, nodes: str, count: int, cpus: int, more: str = "") -> str:

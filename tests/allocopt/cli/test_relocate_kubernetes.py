@@ -40,7 +40,7 @@ def moved(answer: Answer) -> dict[str, str]:
 def test_a_pod_moves_off_a_node_that_is_to_be_emptied(relocate: Relocate) -> None:
     answer = relocate([*racks(), pod("a", "n0")], "--drain", "n0")
     assert answer.code == 0
-    assert "0 jobs stop, 1 move; cost 0.5, no other answer is cheaper" in answer.out
+    assert "0 jobs stop, 1 move; cost 0.5, no plan is cheaper" in answer.out
 
 
 def test_the_commands_cordon_what_is_emptied_and_then_delete_pods(relocate: Relocate) -> None:

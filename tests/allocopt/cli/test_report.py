@@ -85,7 +85,7 @@ def test_what_if_writes_a_page(run: Run, site: Path) -> None:
     rows = run(*asked, "--json")
     Path("rows.jsonl").write_text(rows.out, encoding="utf-8")
     assert run("report", "rows.jsonl", "-o", "rows.html").code == 0
-    for said in ("Lowest hop cost: ", "Users react to no wait", "Overloaded: in both quarters"):
+    for said in ("Lowest hop cost: ", "Users do not react to waits", "Overloaded: in both quarters"):
         assert said in text("rows.html")
         assert said in text()
 

@@ -63,7 +63,7 @@ def test_a_simulation_is_run_again_with_the_same_row(run: Run, folder: Path) -> 
     first = run("simulate", folder / "jobs.swf", *options, "--out", out, "--json")
     again = run("rerun", out, "--json")
     assert again.code == 0
-    assert again.lines_of_error[-1] == f"allocopt: {out}: the same rows as before"
+    assert again.lines_of_error[-1] == f"allocopt: {out}: rows are equal"
     assert [without_times(row) for row in again.rows] == [without_times(row) for row in first.rows]
     held = json.loads(out.read_text(encoding="utf-8"))
     assert held["made_by"].keys() == {"version", "commit", "python", "machine"}
@@ -99,8 +99,8 @@ def test_rows_that_differ_are_told_by_their_columns(run: Run, folder: Path) -> N
     out.write_text(json.dumps(held), encoding="utf-8")
     answer = run("rerun", out)
     assert answer.code == 1
-    assert "made by version 0.0, this is" in answer.lines_of_error[0]
-    assert answer.lines_of_error[-1] == f"allocopt: {out}: other rows than before, in mean_wait_s"
+    assert "made by version 0.0, now" in answer.lines_of_error[0]
+    assert answer.lines_of_error[-1] == f"allocopt: {out}: rows differ in mean_wait_s"
 
 
 def test_a_wrong_value_of_python_is_named() -> None:

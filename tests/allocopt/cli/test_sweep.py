@@ -120,7 +120,7 @@ def test_rows_that_are_none_of_this_program_are_computed_again(run: Run, grid: P
             file.execute(f"UPDATE cells SET row = json_set(row, {change}) WHERE rowid = {number}")
     answer = run("sweep", grid, "--workers", "1")
     assert answer.code == 0
-    assert f"allocopt: {store}: rows of another shape, which are computed again: 3" in answer.lines_of_error
+    assert f"allocopt: {store}: rows with other columns, which are computed again: 3" in answer.lines_of_error
     assert untimed(grid.with_suffix(".csv")) == rows
 
 
@@ -203,7 +203,7 @@ def test_cells_that_fail_are_told_by_the_exit_code_and_lose_no_other(
         "FEASIBLE", "OPTIMAL",
     }  # fmt: skip
     last = answer.lines_of_error[-1]
-    assert last.startswith(f"allocopt: 4 of 16 cells failed, such as paper-0 free deadly seed 1: {died}; the same")
+    assert last.startswith(f"allocopt: 4 of 16 cells failed; the first is paper-0 free deadly seed 1: {died}; run")
 
 
 @pytest.mark.slow

@@ -40,10 +40,10 @@ def test_a_training_leaves_weights_and_learning_curve_and_can_be_solved_with(
 def test_what_was_stopped_goes_on_when_asked_to_and_only_then(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     command = ("train", "nsa", "--network", "fcn-1", "--out", tmp_path, *SMALL)
-    assert "stopped; --resume goes on" in run(*command, "--minutes", "0").out
+    assert "stopped; --resume continues" in run(*command, "--minutes", "0").out
     refused = run(*command)
     assert (refused.code, refused.out) == (2, "")
-    assert "holds a training already" in refused.err
+    assert "already has a training" in refused.err
     assert run(*command, "--resume").out.strip() == str(tmp_path / "weights.safetensors")
 
 

@@ -185,7 +185,7 @@ def test_text_is_decompressed_by_what_it_begins_with(
 
 
 BINARIES = {
-    b"\x28\xb5\x2f\xfd\x04": "is compressed by zstd, which is not read; decompress it: zstd -d",
+    b"\x28\xb5\x2f\xfd\x04": "is compressed by zstd, which is not supported; decompress it: zstd -d",
     b"PK\x03\x04\x14\x00": "is a zip archive, such as a workbook of Excel; unpack it, or save the table as .csv",
     b"PAR1\x15\x04": "is a Parquet file; its name must end in .parquet",
     b"SQLite format 3\x00": "is a database of SQLite; export the table as .csv",
@@ -202,13 +202,13 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path, data: bytes, fault: str
 
 def test_endless_and_huge_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "LARGEST_FILE", 10_000)
-    assert refused(Path("/dev/zero")) == "/dev/zero: has more than 10000 bytes, the largest file that is read"
+    assert refused(Path("/dev/zero")) == "/dev/zero: has more than 10000 bytes; larger files are refused"
     monkeypatch.setattr(reading, "LEAST_UNPACKED", 1000)
     path = tmp_path / "bomb.json.gz"
     path.write_bytes(gzip.compress(b" " * 8_000))
     assert len(read_text(path)) == 8_000
     path.write_bytes(gzip.compress(b" " * 10_000_000))
-    assert refused(path) == f"{path}: has more than 10000 bytes when it is decompressed, the most that are read"
+    assert refused(path) == f"{path}: has more than 10000 bytes when it is decompressed; larger files are refused"
     monkeypatch.setattr(reading, "LARGEST_FILE", 10_000_000)
     assert f"has more than {reading.MOST_UNPACKED * len(path.read_bytes())} bytes when it is decompressed" in refused(
         path

@@ -48,7 +48,7 @@ def test_faults_of_pods_are_named_with_file_and_line(tmp_path: Path, row: str, f
 
 
 def test_a_node_with_too_many_gpus_is_refused() -> None:
-    with pytest.raises(InvalidProblemError, match="has 63 GPUs, the most taken are 62"):
+    with pytest.raises(InvalidProblemError, match="has 63 GPUs, must have at most 62"):
         GpuNode("n", 1, 1, 63)
 
 

@@ -122,4 +122,4 @@ def test_a_full_disk_is_told_with_the_folder_and_the_kernel_runs(
     monkeypatch.setattr(Path, "write_bytes", full)
     with caplog.at_level(logging.WARNING):
         assert fresh()(4) == plain(4)
-    assert f"cannot be kept in {folder}: No space left on device" in caplog.text
+    assert f"cannot be stored in {folder}: No space left on device" in caplog.text

@@ -10,11 +10,11 @@ from allocopt.report.assumptions import assumptions
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ({"trace": "a.swf"}, "as many processors as the trace says"),
+        ({"trace": "a.swf"}, "as many processors as the trace states"),
         ({"trace": "a.swf", "processors": 1024}, "a pool of 1,024 processors"),
-        ({"trace": "a.swf", "fat_tree": [2, 3, 4]}, "2 pods, 3 leaves in each, 4 nodes in each"),
+        ({"trace": "a.swf", "fat_tree": [2, 3, 4]}, "2 pods with 3 leaves with 4 nodes"),
         ({"trace": "a.json", "platform": "p.toml"}, "the multicore platform p.toml; jobs run by the contention model"),
-        ({"trace": "a.swf", "skip_oversized": True, "max_jobs": 5000}, "its first 5,000 jobs; jobs larger than"),
+        ({"trace": "a.swf", "skip_oversized": True, "max_jobs": 5000}, "only the first 5,000 jobs; jobs larger than"),
         ({"trace": "a.swf", "backfill": "easy", "backfill_order": "sjf"}, "easy backfilling, candidates in the order"),
         ({"trace": "a.swf", "kill_at_limit": False}, "jobs run as recorded"),
         ({"trace": "a.swf", "trim": 0.1}, "Further settings: trim = 0.1."),

@@ -30,8 +30,8 @@ def test_hops_are_advised_to_slow_jobs_down_only_where_they_may() -> None:
 
 def test_hop_cost_has_a_unit_and_a_number_of_jobs() -> None:
     lines = verdict([other(hop_jobs=30)])
-    assert "hop cost: 1,000 a hop from a node of a job to each other one" in lines
-    assert "hop costs are means over 30 of 1,000 jobs, those of several nodes" in lines
+    assert "hop cost: 1,000 per hop from a node to each other node of its job" in lines
+    assert "hop costs are means over the 30 of 1,000 jobs with several nodes" in lines
 
 
 def test_tables_stand_per_scheduler_and_fit_80_columns() -> None:
@@ -104,7 +104,7 @@ def test_a_qualification_is_said_of_its_trace_and_not_of_the_neighbour(
 def test_nothing_is_best_in_waits_where_the_queue_does_not_drain() -> None:
     growing = replace(SITE, scheduler="sjf", mean_wait_s=1.0, mean_wait_change=-0.995, backlog=(0, 0, 1, 1))
     lines = verdict([SITE, growing])
-    assert says("a verdict needs about 0.43 times this --load", SITE, replace(growing, offered=2.0))
+    assert says("for a verdict, multiply --load by about 0.43", SITE, replace(growing, offered=2.0))
     assert "shortest mean wait: no verdict: waits grow with the length of the trace" in lines
     assert not any("-99.5 %" in line for line in lines)
     assert "lowest hop cost: all the same, 50,000" in lines
@@ -114,7 +114,7 @@ def test_a_record_is_compared_with_the_simulation_and_is_never_best() -> None:
     record = replace(RECORD, mean_wait_s=100.0, utilization=0.74, remarks=("so it was",))
     lines = verdict([record, SITE])
     beside = "mean wait +100.0 %, slowdown +0.0 %, hop cost +0.0 %, utilization +1.0 points"
-    assert f"first under easy beside the record: {beside}" in lines
+    assert f"first under easy relative to the record: {beside}" in lines
     assert "so it was" in lines
     assert says("hop cost +0.0 % (of 300 jobs, not 30)", replace(record, hop_jobs=30), SITE)
     assert "shortest mean wait: all the same, 200 s" in lines
@@ -147,7 +147,7 @@ def test_differences_that_weeks_do_not_agree_on_are_not_distinguishable() -> Non
     )
     assert "(-10.0 %, not distinguishable [-63.4, +121.2])" in verdict([first, mixed])[0]
     assert "(-10.0 % [-11.9, -8.0])" in verdict([first, clear])[0]
-    assert "in [ ]: 95 % intervals by 5 weeks" in verdict([first, clear])
+    assert "brackets show 95 % confidence intervals, from 5 weekly blocks" in verdict([first, clear])
     assert not any("[ ]" in line for line in verdict([first]))
     short = replace(clear, blocks=clear.blocks[:2])
     assert short.beside(replace(first, blocks=first.blocks[:2])).mean_wait_interval == ()

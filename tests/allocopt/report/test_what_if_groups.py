@@ -71,7 +71,7 @@ def test_tables_of_groups_fit_80_columns_and_name_those_that_are_left_out() -> N
     assert max(map(len, text.splitlines())) <= 80
     assert text.count("partition partition-") == MOST_SHOWN
     assert "by partition: 3 more groups of 273 jobs (--out)" in text
-    assert group_tables([other(by="account", group="-")]) == "by account: the trace does not say"
+    assert group_tables([other(by="account", group="-")]) == "by account: the trace does not state it"
 
 
 def test_the_record_stands_first_and_is_never_the_baseline() -> None:

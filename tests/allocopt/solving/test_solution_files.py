@@ -150,7 +150,7 @@ def test_no_placement_is_an_answer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("case", "changes", "words"),
     [
-        (WINDOW, {"instance": "other"}, "is of instance 'other', not of 'small'"),
+        (WINDOW, {"instance": "other"}, "is for instance 'other', not for 'small'"),
         (WINDOW, {"objective": 1999.0}, "stated objective is 1999.0, recomputed it is 2000"),
         (WINDOW, {"objective": None}, "stated objective is None"),
         (WINDOW, {"bound": 2001.0}, "stated bound 2001.0 excludes"),

@@ -105,8 +105,8 @@ def result_of(**changes: Any) -> Result:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"solution": None, "status": Status.OPTIMAL}, "says OPTIMAL and returns no solution"),
-        ({"solution": None, "status": Status.FEASIBLE}, "says FEASIBLE and returns no solution"),
+        ({"solution": None, "status": Status.OPTIMAL}, "status is OPTIMAL, but it has no solution"),
+        ({"solution": None, "status": Status.FEASIBLE}, "status is FEASIBLE, but it has no solution"),
         ({"objective": 1.0}, "stated objective"),
         ({"bound": 1e9}, "excludes"),
         ({"solution": allocation([0, 1], [1, 5, 8])}, "has already"),

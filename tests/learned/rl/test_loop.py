@@ -62,7 +62,7 @@ def test_shares_are_told_and_a_training_is_neither_overwritten_nor_mistaken_for_
         request(tmp_path, resumes=True).check_folder(NAME)
     progress = list(_run_updates(RandomWalk(), 4, request(tmp_path), IDENTITY))
     assert [point.share for point in progress] == [0.25, 0.5, 0.75, 1.0]
-    with pytest.raises(UsageError, match="holds a training already; --resume"):
+    with pytest.raises(UsageError, match="already has a training; continue it with --resume"):
         request(tmp_path).check_folder(NAME)
     with pytest.raises(UsageError, match="with seed 1, not 2"):
         list(_run_updates(RandomWalk(), 1, request(tmp_path, resumes=True), {**IDENTITY, "seed": 2}))

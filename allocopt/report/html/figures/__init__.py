@@ -1,1 +1,1 @@
-"""The figures of reports, a file each."""
+"""The figures of reports, one per file."""

@@ -10,7 +10,7 @@ from allocopt.report.words import EN_DASH
 
 
 class Measure(NamedTuple):
-    """A measure of every combination, None where there is none; ``best`` says whether least or most is, min or max."""
+    """Values of all combinations, None if missing; ``best`` is ``min`` or ``max``: whether low or high is better."""
 
     title: str
     values: tuple[float | None, ...]
@@ -19,7 +19,7 @@ class Measure(NamedTuple):
 
 
 def bars_figure(title: str, labels: Sequence[str], measures: Sequence[Measure]) -> Figure:
-    """Return a figure of bars, a panel per measure that has values; the best of each is dark."""
+    """Return a figure of bars, with a panel per measure that has values; the best bar of each is dark."""
     said = []
     for measure in measures:
         pairs = zip(labels, measure.values, strict=True)
@@ -29,7 +29,7 @@ def bars_figure(title: str, labels: Sequence[str], measures: Sequence[Measure]) 
     def panel(measure: Measure, colours: Colours) -> Panel:
         known = [value for value in measure.values if value is not None]
         best = min(known) if measure.best == "min" else max(known)
-        # Nothing is best where all are the same.
+        # If all values are equal, none is marked as the best.
         differ = max(known) > min(known) * (1 + 1e-3)
         are_best = [
             differ and value is not None and abs(value - best) <= 1e-9 * max(abs(best), 1e-9)
@@ -53,5 +53,5 @@ def bars_figure(title: str, labels: Sequence[str], measures: Sequence[Measure]) 
         title,
         f"{'. '.join(said)}.",
         lambda colours: [panel(measure, colours) for measure in kept],
-        "The best of each stands out.",
+        "The best of each is darker.",
     )

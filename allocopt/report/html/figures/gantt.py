@@ -1,4 +1,4 @@
-"""Which nodes are held when: a rectangle per job, or, of many jobs, how much of each part of the machine is held."""
+"""Nodes in use over time: a rectangle per job, or for many jobs the share of each part of the machine in use."""
 
 import heapq
 from collections.abc import Sequence
@@ -20,22 +20,22 @@ _BINS, _BANDS = 120, 40
 def gantt_figure(line: Timeline, name: str = "gantt", title: str = "Jobs over time") -> Figure:
     """Return the figure of a schedule over time."""
     if line.nodes is None:
-        of_what, whole = "processors", "the machine that jobs of each size hold"
+        of_what, whole = "processors", "the machine in use by jobs of each size"
         is_small = len(line.start) <= _MOST_JOBS_WITHOUT_NODES and line.rows <= _MOST_PROCESSORS
         caption = (
-            "A rectangle is a job: wide as it runs, high as it has processors. Which processors it had is not known; "
-            "it is drawn on the lowest that are free. Point at it for its name."
+            "A rectangle is a job: its width is the run time, its height the processors. Which processors it had is "
+            "unknown; it is drawn on the lowest free ones. Point at it for its name."
         )
     else:
-        of_what, whole = "nodes", "each part of the machine that is held"
-        # A job on scattered nodes takes a rectangle for each run of neighbouring ones.
+        of_what, whole = "nodes", "each part of the machine in use"
+        # A job on scattered nodes has a rectangle for each run of adjacent nodes.
         places = line.places()
         is_small = sum(1 + int((np.diff(np.sort(places[own])) > 1).sum()) for own in line.nodes) <= _MOST_RECTANGLES
-        caption = "A rectangle is a job on neighbouring nodes. Point at it for its name, nodes and times."
+        caption = "A rectangle is a job on adjacent nodes. Point at it for its name, nodes and times."
     if not is_small:
-        caption = f"Too much to draw job by job: the share of {whole}. The stronger the colour, the more."
+        caption = f"Too many jobs to draw each: this is the share of {whole}. A stronger colour is a larger share."
     held = f"{len(line.start):,} jobs over {duration(line.makespan_s)} on {line.rows:,} {of_what}"
-    said = f"{held}, {percent(line.utilization)} of which is held."
+    said = f"{held}, {percent(line.utilization)} of them in use."
     panel = _jobs_panel if is_small else _shares_panel
     return Figure(name, title, said, lambda colours: [panel(line, colours)], caption)
 
@@ -58,7 +58,7 @@ def _jobs_panel(line: Timeline, colours: Colours) -> Panel:
         ticks = _name_ticks(_names_by_place(line), 18)
     title, limits = what, []
     if isinstance(line.topology, Tree) and len(line.topology.groups):
-        # The best names are those of leaf switches, where there is room for them.
+        # Label leaf switches instead of nodes if there is room for their names.
         leaves = line.topology.groups[0][np.argsort(line.places())]
         firsts = np.append(np.flatnonzero(np.diff(leaves, prepend=-1)), line.rows)
         if len(firsts) <= _MOST_LEAVES + 1 and np.diff(firsts).min() >= line.rows / 40:
@@ -77,7 +77,7 @@ def _jobs_panel(line: Timeline, colours: Colours) -> Panel:
 def _shares_panel(line: Timeline, colours: Colours) -> Panel:
     edges = Timeline.shared_bins([line], _BINS)
     seconds, unit = time_unit(line.makespan_s)
-    # A row is a band of nodes, named by its first one; where nodes are not known, the jobs of a class of size.
+    # A row is a band of nodes, named after its first one. If nodes are not known, it is a class of jobs by size.
     if line.nodes is None:
         # 1, 2 to 4, 5 to 16, ...
         limits = 4 ** np.arange(16, dtype=np.int64)
@@ -87,12 +87,12 @@ def _shares_panel(line: Timeline, colours: Colours) -> Panel:
         names = ["1" if each == 0 else f"{limits[each - 1] + 1:,}{EN_DASH}{limits[each]:,}" for each in numbers]
     else:
         bands = min(_BANDS, line.rows)
-        # Bands are of places, not of node numbers, so that the nodes of a switch share a band.
+        # Bands are ranges of places, not of node numbers, so that the nodes of a switch share a band.
         band_of = line.places() * bands // line.rows
         jobs = np.repeat(np.arange(len(line.nodes)), [len(nodes) for nodes in line.nodes])
         bands_held = band_of[np.concatenate(line.nodes)]
         sizes = np.bincount(band_of, minlength=bands).tolist()
-        # Of nodes that jobs share each holds a part.
+        # Jobs that share nodes hold a part of each.
         per_node = line.processors / np.array([max(len(nodes), 1) for nodes in line.nodes])
         whole = line.size / line.rows
         parts = [(jobs[bands_held == band], per_node, size * whole) for band, size in enumerate(sizes)]
@@ -106,7 +106,7 @@ def _shares_panel(line: Timeline, colours: Colours) -> Panel:
     )
     scale = max(float(shares.max()), 1e-9) if line.nodes is None else 1.0
     times = (edges - edges[0]) / seconds
-    # What is next to nothing is drawn as idle.
+    # Shares below 1 % are drawn as idle.
     scaled = np.minimum(shares / scale, 1.0)
     steps = np.where(scaled < 0.01, -1, np.minimum((scaled * N_STEPS).astype(int), N_STEPS - 1))
     boxes, roles, titles = [], [], []
@@ -118,7 +118,7 @@ def _shares_panel(line: Timeline, colours: Colours) -> Panel:
             span = f"{times[first]:.3g}{EN_DASH}{times[last]:.3g} {unit}"
             titles.append(f"{names[row]}, {span}: {percent(float(shares[row, first:last].mean()))}")
     title = "processors per job" if line.nodes is None else "nodes"
-    # Beyond these, names would stand on each other.
+    # More names would overlap.
     rows = Axis((len(shares), 0), _name_ticks(names, 16), title, has_grid=False)
     ticks = Axis.linear(times, is_tight=True).ticks
     x = Axis((0.0, float(times[-1])), ticks, f"{unit} since the first submission", has_grid=False)
@@ -128,7 +128,7 @@ def _shares_panel(line: Timeline, colours: Colours) -> Panel:
 
 
 def _edge_widths(boxes: FloatArray, pixels_across: float, pixels_down: float) -> FloatArray:
-    """Return the widths of the edges of boxes: small boxes have none, as edges would hide them."""
+    """Return the widths of the edges of boxes; small boxes have none, because edges would hide them."""
     is_large = (boxes[:, 2] * pixels_across > 3.0) & (boxes[:, 3] * pixels_down > 2.0)
     return np.where(is_large, 0.5, 0.0)
 
@@ -179,13 +179,16 @@ def node_gantt_figure(
         "Jobs over time, by node",
         f"{len(jobs):,} jobs on {rows:,} nodes over {duration(float(end.max()) - origin)}.",
         draw,
-        f"A rectangle is a job; jobs that share a node stand one below the other in its row.{cut} Point at one for "
-        "its name and times.",
+        f"A rectangle is a job; jobs that share a node are stacked in its row.{cut} Point at one for its "
+        "name and times.",
     )
 
 
 def _lanes(node: IntArray, start: FloatArray, end: FloatArray, n_nodes: int) -> tuple[IntArray, IntArray]:
-    """Put jobs, in the order in which they start, into lanes in which they do not overlap; count those of each node."""
+    """Return a lane for each job so that jobs in a lane do not overlap, and the lanes of each node.
+
+    Jobs are given in the order in which they start.
+    """
     lane, lanes = np.zeros(len(node), dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
     busy: list[list[tuple[float, int]]] = [[] for _ in range(n_nodes)]
     free: list[list[int]] = [[] for _ in range(n_nodes)]

@@ -1,7 +1,7 @@
-"""Who holds which nodes, on the tree: nodes as cells within their leaf switches within the groups above.
+"""Nodes of each job on the tree: nodes are cells in frames of leaf switches, in frames of the groups above.
 
-On a large machine a cell is a leaf switch, or a group of them, filled by the shares of its nodes. Frames flow from left
-to right like words, and the cells are as large as the page allows.
+On a large machine a cell is a leaf switch or a group of them, coloured by the shares of its nodes. Frames are placed
+from left to right like words, and cells are as large as the page allows.
 """
 
 import math
@@ -22,30 +22,30 @@ from allocopt.report.words import percent, shortened
 IDLE, TAKEN = -1, -2  # Owners of nodes that no job holds: idle, and taken before
 _MOST_CELLS, _MOST_LABELS, _MOST_HEIGHT = 3_000, 160, 760.0
 _LABEL_PIXELS = 10.0
-_LETTER = 0.6 * _LABEL_PIXELS  # What a letter takes on average
-# Sides of a cell in pixels, tried one after the other
+_LETTER = 0.6 * _LABEL_PIXELS  # Mean width of a letter
+# Sides of a cell in pixels, tried in this order
 _SIDES = (24.0, 22.0, 20.0, 18.0, 16.0, 14.0, 13.0, 12.0, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.5, 4.0, 3.5, 3.0)
 _MARGIN, _GAP, _PAD, _NAME = 1.0, 6.0, 2.0, 14.0
-_MOST_INNER_NAMES = 64  # Frames of leaf switches are named while there are few enough to be read
-_WIDE_CELL = 2.6  # How many times as wide as high a cell is that holds several nodes
+_MOST_INNER_NAMES = 64  # Frames of leaf switches are named if there are at most this many
+_WIDE_CELL = 2.6  # Width over height of a cell with several nodes
 
 
 @dataclass(frozen=True, eq=False)
 class TreePicture:
-    """Which nodes each job holds."""
+    """The nodes of each job, to be drawn on the tree."""
 
     topology: Topology
-    owner: IntArray  # Per node the number of the job, one of those that share it, ``IDLE`` or ``TAKEN``
-    jobs: Sequence[str]  # All of them hold nodes
+    owner: IntArray  # Per node the number of its job (of one of them if it is shared), ``IDLE`` or ``TAKEN``
+    jobs: Sequence[str]  # Names of the jobs, all of which hold nodes
     name: str = "tree"
     title: str = "Allocation on the tree"
-    node_names: tuple[str, ...] = ()  # Nodes without names are named by their numbers
-    wanted: Mapping[str, int] = field(default_factory=dict)  # Colours that jobs get if their neighbours allow it
-    taken: str = "taken before"  # What nodes that are taken are
+    node_names: tuple[str, ...] = ()  # If empty, nodes are named by their numbers
+    wanted: Mapping[str, int] = field(default_factory=dict)  # Colours that jobs get if no neighbour has them
+    taken: str = "taken before"  # Description of the nodes that are ``TAKEN``
 
     @cached_property
     def keys(self) -> tuple[int, ...]:
-        """Numbers of the colours of the jobs: jobs of one leaf switch differ, as far as the colours reach."""
+        """Numbers of the colours of the jobs; jobs of one leaf switch differ if there are enough colours."""
         leaves = self.topology.groups_of(np.arange(self.topology.size))
         leaf = leaves[0] if len(leaves) else np.zeros(self.topology.size, dtype=np.int64)
         held = self.owner >= 0
@@ -55,7 +55,7 @@ class TreePicture:
         seen: dict[int, set[int]] = {}
         uses = [0] * N_COLOURS
         keys = []
-        # Greedily, the colour that is used least among those that no neighbour has.
+        # Greedy: of the colours that no neighbour has, take the one used least.
         for job_name, groups in zip(self.jobs, groups_of, strict=True):
             near = set().union(*(seen.setdefault(number, set()) for number in groups))
             wanted = self.wanted.get(job_name)
@@ -74,11 +74,11 @@ class TreePicture:
         counts = f"{held:,} of {size:,} nodes held by {len(self.jobs):,} jobs"
         are_shared = len(np.unique(self.owner[self.owner >= 0])) < len(self.jobs)
         cells = _Cells.of(self.topology, self.node_names)
-        what = {0: "a node", 1: "a leaf switch, filled by the shares of its nodes"}.get(
-            cells.level, f"a group of level {cells.level}, filled by the shares of its nodes"
+        what = {0: "a node", 1: "a leaf switch, coloured by the shares of its nodes"}.get(
+            cells.level, f"a group of level {cells.level}, coloured by the shares of its nodes"
         )
         inner = "leaf switches" if cells.level == 0 else f"groups of level {cells.level + 1}"
-        frames = f"{inner} within the groups above" if cells.has_outer else inner
+        frames = f"{inner} in the groups above" if cells.has_outer else inner
         rest = f"{idle:,} idle" + (f", {taken:,} {self.taken}" if taken else "")
         return Figure(
             self.name,
@@ -86,7 +86,7 @@ class TreePicture:
             f"{counts} ({percent(held / size)}); {rest}. Each job has a colour of its own among its neighbours.",
             lambda colours: [self._panel(colours, cells, cells.placed(WIDE))],
             f"{counts}, {rest}. A cell is {what}; frames are {frames}. Point at a cell for its name and job."
-            f"{' Jobs share nodes: a cell has the colour of one.' if are_shared else ''}"
+            f"{' Jobs share nodes: a cell has the colour of one of its jobs.' if are_shared else ''}"
             f"{' Faint cells are idle.' if idle else ''}{f' Grey: {self.taken}.' if taken else ''}",
         )
 
@@ -98,7 +98,7 @@ class TreePicture:
         panel.texts(names, "muted", align="left", baseline="alphabetic")
         whole, labels = placed.cells, []
         if cells.level == 0:
-            # Boxes of nodes stand without gaps between those of one job that are side by side.
+            # Draw no gaps between adjacent nodes of a job.
             whole, owners = whole.copy(), self.owner[cells.order]
             gap = np.diff(whole[:, 0]) > whole[:-1, 2] * 1.5
             breaks = np.flatnonzero((np.diff(owners) != 0) | (np.diff(whole[:, 1]) != 0) | gap) + 1
@@ -110,7 +110,7 @@ class TreePicture:
                 room = (end - first) * (placed.cells[first + 1][0] - x if end - first > 1 else width)
                 name = self.jobs[owners[first]]
                 if name and _LETTER * len(name) <= room and height >= _LABEL_PIXELS:
-                    # Between two cells a short name would be cut in two.
+                    # A short name is put into the middle cell; between two cells it would be cut.
                     middle = placed.cells[(first + end - 1) // 2][0] + width / 2
                     is_short = _LETTER * len(name) <= width
                     labels.append((float(middle if is_short else x + room / 2), y + height / 2, name))
@@ -126,7 +126,7 @@ class TreePicture:
             if counts.sum() > 1:
                 said = [f"{part} {count}" for part, count in zip(said, counts.tolist(), strict=True)]
             left = x
-            # Jobs first, then what is taken, then what is idle.
+            # Jobs first, then taken nodes, then idle ones.
             for place in np.argsort(np.where(owners >= 0, -3, owners), kind="stable").tolist():
                 share = width * counts[place] / counts.sum()
                 boxes.append((left, y, share, height))
@@ -142,7 +142,7 @@ class TreePicture:
 
 
 class _Layout(NamedTuple):
-    """Places in pixels from the upper left corner; boxes are left, upper, width and height."""
+    """Positions in pixels from the upper left corner; boxes are left, top, width and height."""
 
     height: float
     side: float
@@ -150,35 +150,35 @@ class _Layout(NamedTuple):
     cells: FloatArray
     inner: FloatArray
     outer: FloatArray
-    names: list[tuple[float, float, str, float]]  # Of frames: where they begin, the text, and the room for it
+    names: list[tuple[float, float, str, float]]  # Names of frames: x, y, the text, and the width for it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cells:
-    """Cells within inner frames within outer ones."""
+    """Cells in inner frames, which are in outer frames."""
 
-    level: int  # 0 has nodes as cells, others groups of nodes
+    level: int  # 0 if cells are nodes; otherwise the level of the groups that they are
     order: IntArray
     first: IntArray  # The nodes of cell ``i`` are ``order[first[i]:first[i + 1]]``
     names: list[str]
-    # Frames of the cells, numbered in rising order
+    # Frames of the cells, in ascending order
     inner: IntArray
     outer: IntArray
     inner_names: list[str]
     outer_names: list[str]
-    has_outer: bool  # Without, the outer frame means nothing
+    has_outer: bool  # Whether there are several outer frames; a single one is not drawn as a group
 
     @classmethod
     def of(cls, topology: Topology, node_names: tuple[str, ...] = ()) -> Self:
-        """Return the cells of a cluster: the smallest groups, nodes if may be, of which there are not too many."""
+        """Return the cells of a cluster: its nodes, or the smallest groups of which there are not too many."""
         size = topology.size
         groups = topology.groups_of(np.arange(size))
         levels = [np.arange(size), *groups, np.zeros(size, dtype=np.int64)]
-        # Groups stand in the order of their first nodes, within the groups above.
+        # Groups are in the order of their first nodes, within the groups above.
         order = np.lexsort(levels[:-1])
         counts = [len(np.unique(level)) for level in levels]
         level = next(number for number, count in enumerate(counts) if count <= _MOST_CELLS)
-        # Numbers of groups that stand together, in the order in which they come.
+        # Groups are numbered in the order in which they are drawn.
         rows = [np.cumsum(np.diff(each[order], prepend=each[order][:1]) != 0) for each in levels]
         top = len(levels) - 1
         inner_level, outer_level = min(level + 1, top), min(level + 2, top)
@@ -203,7 +203,7 @@ class _Cells:
         return cls(level, order, np.append(first, size), names(level, first), *frames)
 
     def placed(self, width: float) -> _Layout:
-        """Place cells in a width in pixels: the largest that leave each outer frame in one row, if any do."""
+        """Place cells in a width in pixels: the largest cells with each outer frame in one row, if there are any."""
         tried: list[_Layout] = []
         for side in _SIDES:
             room, gap = width - 2 * _MARGIN, _GAP if side >= 5 else 4.0
@@ -244,19 +244,19 @@ class _Cells:
             )
             tried.append(_Layout(height + 2 * _MARGIN, side, is_unbroken, cells, boxes, outer, names))
         fitting = [each for each in tried if each.height <= _MOST_HEIGHT]
-        # Broken rows are better than cells that cannot be pointed at.
+        # Frames in several rows are better than cells too small to point at.
         least = 5.0 if self.has_outer else 12.0
         whole = [each for each in fitting if each.is_unbroken and each.side >= least]
         return (whole or fitting or tried[-1:])[0]
 
 
 def _flow(sizes: list[tuple[float, float]], room: float, gap: float) -> tuple[list[tuple[float, float]], float, float]:
-    """Put boxes side by side, in rows that hold about as many each; return upper left corners, width and height."""
+    """Place boxes in rows of about equal numbers; return their upper left corners, and the total width and height."""
     widths = [width for width, _ in sizes]
     total = sum(width + gap for width in widths) - gap
     rows = max(1, math.ceil(total / room))
     most = -(-len(sizes) // rows)
-    # Rows of equal numbers look tidy only where the boxes are alike.
+    # Rows of equal numbers look tidy only if all boxes have the same width.
     is_even = rows > 1 and max(widths) - min(widths) < 1e-6
     corners: list[tuple[float, float]] = []
     x = y = high = across = 0.0

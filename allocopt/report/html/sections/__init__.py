@@ -1,1 +1,1 @@
-"""What a page says of each kind of result, a file each."""
+"""The section of each kind of result, one per file."""

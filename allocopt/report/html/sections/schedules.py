@@ -1,4 +1,4 @@
-"""Schedules: when every job ran, what it waited, and how the machine was used."""
+"""Schedules: when every job ran, how long it waited, and how the machine was used."""
 
 import re
 from collections import Counter
@@ -25,7 +25,10 @@ _MOST_GROUPS = 50  # of a schedule
 
 
 def schedules_section(files: Sequence[ResultFile], cluster: NamedTree | None = None) -> Section:
-    """Show schedules, compared where there are several; without a cluster the machine is what jobs held at once."""
+    """Return the section of one or several schedules.
+
+    Without a cluster, the size of the machine is the largest number of processors that jobs held at once.
+    """
     lines: dict[str, Timeline] = {}
     for label, file in zip(ResultFile.labels(files), files, strict=True):
         submit, start, end, processors = (file.numbers(name) for name in ("submit", "start", "end", "processors"))
@@ -49,7 +52,7 @@ def schedules_section(files: Sequence[ResultFile], cluster: NamedTree | None = N
 
 
 def _group_tables(files: Mapping[str, ResultFile], lines: Mapping[str, Timeline]) -> Iterator[Table]:
-    """Yield a table for each column by which jobs are in several groups, a line for each group and schedule."""
+    """Yield a table for each column that divides the jobs into several groups, with a line per group and schedule."""
     for name, title in _GROUPED.items():
         cells: list[tuple[Cell, ...]] = []
         for label, file in files.items():
@@ -80,8 +83,8 @@ def _number_or_nan(cell: object) -> float:
 
 
 def _timelines_section(lines: Mapping[str, Timeline], source: str = "", groups: tuple[Table, ...] = ()) -> Section:
-    """Show schedules by their names, and their jobs by groups."""
-    # Lines that cover each other are one line with both names.
+    """Return the section of schedules by name, with tables of groups of jobs."""
+    # Equal schedules are drawn once, with all their names.
     distinct = {", ".join(names): line for names, line in Timeline.distinct(lines.items())}
     figures = schedule_figures(distinct)
     for index, (name, line) in enumerate(list(distinct.items())[:_MOST_GANTTS]):
@@ -127,14 +130,14 @@ def _timelines_section(lines: Mapping[str, Timeline], source: str = "", groups: 
 
 
 def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Section:
-    """Show where and when jobs were started."""
+    """Return the section of jobs that were placed on nodes."""
     if DURATION not in file.records[0].values:
-        raise bad_file(file.path, "line 1", f"has no column {DURATION}, without which jobs cannot be drawn")
+        raise bad_file(file.path, "line 1", f"has no column {DURATION}, which is needed to draw jobs")
     start, run = file.numbers("start_s"), file.numbers(DURATION)
     for row in np.flatnonzero(run < 0).tolist():
         raise bad_file(file.path, file.records[row].place, f"{DURATION} must not be negative")
     named = [str(record.values["node"]) for record in file.records]
-    # As the cluster numbers them, else by name, with n2 before n10.
+    # In the order of the cluster; nodes that it does not have come after them, by name, n2 before n10.
     known = {} if cluster is None else {name: number for number, name in enumerate(cluster.nodes)}
 
     def rank(name: str) -> tuple[int, list[tuple[int, int, str]]]:
@@ -164,7 +167,7 @@ def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Sectio
 
 
 def schedule_figures(lines: Mapping[str, Timeline]) -> list[Figure]:
-    """Return the figures of waits and slowdowns, and of the use of the machine, a line per schedule."""
+    """Return the figures of waits and slowdowns, and of utilization, with a line per schedule."""
     return [_distributions_figure(lines), _usage_figure(lines)]
 
 
@@ -184,7 +187,7 @@ def _distributions_figure(lines: Mapping[str, Timeline]) -> Figure:
         ):
             panel = Panel(colours, x, Axis.shares(), 190, title)
             for index, (name, values) in enumerate(zip(lines, held, strict=True)):
-                # A logarithmic axis has no place for 0; many jobs wait not at all.
+                # A logarithmic axis has no 0, but many jobs do not wait.
                 ordered = np.sort(np.maximum(values, 1.0))
                 known = np.append(1.0, ordered[evenly(len(ordered), _MOST_POINTS)])
                 share = 100 * np.searchsorted(ordered, known, "right") / len(ordered)
@@ -196,8 +199,8 @@ def _distributions_figure(lines: Mapping[str, Timeline]) -> Figure:
         "Waits and slowdowns",
         f"Cumulative shares of jobs by wait and by bounded slowdown. {'. '.join(said)}.",
         draw,
-        "Share of the jobs that wait, or are slowed down, at most so much. The higher a line, the better; where "
-        "it begins, jobs do not wait at all. Waits under a second are drawn as one second.",
+        "Share of the jobs whose wait, or slowdown, is at most the value below. Higher is better. A line begins at the "
+        "share of jobs that do not wait. Waits under a second are drawn as one second.",
         tuple(lines),
     )
 
@@ -216,7 +219,7 @@ def _usage_figure(lines: Mapping[str, Timeline]) -> Figure:
         shares = {name: 100 * line.held(edges) / line.size for name, line in lines.items()}
         most = max(float(values.max()) for values in shares.values())
         in_use = Axis.shares()
-        # A record may be of a larger machine than the one that is simulated.
+        # A record may be from a larger machine than the simulated one.
         if most > in_use.domain[1]:
             in_use = Axis.linear(np.array([0.0, most]), unit="%")
         used = Panel(colours, x, in_use, 190, "Machine in use, %")
@@ -231,8 +234,8 @@ def _usage_figure(lines: Mapping[str, Timeline]) -> Figure:
     return Figure(
         "utilization",
         "Utilization over time",
-        f"Share of the machine that jobs hold over time, and number of jobs that wait. Means: {', '.join(said)}.",
+        f"Share of the machine in use over time, and number of waiting jobs. Means: {', '.join(said)}.",
         draw,
-        "Means over equal spans of time, from the first submission to the last end.",
+        "Means over equal intervals, from the first submission to the last end.",
         tuple(lines),
     )

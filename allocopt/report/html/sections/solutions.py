@@ -1,4 +1,4 @@
-"""Solutions: who gets what, beside the objective and its bound."""
+"""Solutions: objective, bound, and the nodes or choices of each job."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from allocopt.solving.solution_files import check_solution, read_solution, solut
 
 
 def solution_section(path: Path, problem: Problem, cluster: NamedTree | None = None) -> Section:
-    """Show a solution of an instance; raise `BadFileError` if the file is wrong, or is none of the instance."""
+    """Return the section of a solution; raise `BadFileError` if the file is wrong or does not solve the instance."""
     stored, kind = read_solution(path), kind_of(problem)
     try:
         if stored.answer is not None:
@@ -48,7 +48,7 @@ def solution_section(path: Path, problem: Problem, cluster: NamedTree | None = N
     picture, doubts = _picture(nodes, cluster, "Allocation on the tree")
     left = ("nodes left idle", f"{len(nodes.idle) - sum(nodes.sizes):,} of {len(nodes.idle):,}")
     levels = len(nodes.topology.hops) - 1
-    # Only a fat tree has pods; what a site calls its switches is not known.
+    # Only a fat tree has pods; the site's own words for its levels are not known.
     of_site = ["leaf switches", *(f"switches of level {level}" for level in range(2, levels + 1))][:levels]
     titles = ["leaves", "pods"] if isinstance(nodes.topology, FatTree) else of_site
     rows: list[tuple[Cell, ...]] = []
@@ -69,7 +69,7 @@ def solution_section(path: Path, problem: Problem, cluster: NamedTree | None = N
 
 
 def instance_section(path: Path, problem: Problem, nodes: NodeMap, cluster: NamedTree | None = None) -> Section:
-    """Show the idle nodes of a window and the jobs that wait."""
+    """Return the section of a window: its idle nodes and waiting jobs."""
     picture, doubts = _picture(nodes, cluster, "Idle nodes on the tree")
     rows = tuple(zip(nodes.names, nodes.sizes, strict=True))
     return Section(
@@ -77,7 +77,7 @@ def instance_section(path: Path, problem: Problem, nodes: NodeMap, cluster: Name
         path.name,
         (
             ("jobs", f"{len(nodes.names):,}"),
-            ("nodes asked for", f"{sum(nodes.sizes):,}"),
+            ("nodes requested", f"{sum(nodes.sizes):,}"),
             ("idle nodes", f"{len(nodes.idle):,}"),
             ("nodes", f"{nodes.topology.size:,}"),
         ),
@@ -87,7 +87,7 @@ def instance_section(path: Path, problem: Problem, nodes: NodeMap, cluster: Name
 
 
 def _picture(nodes: NodeMap, cluster: NamedTree | None, title: str) -> tuple[TreePicture, tuple[str, ...]]:
-    """Return who holds which nodes, and a sentence where these are not the nodes of the cluster."""
+    """Return the picture of the nodes, and a sentence if they are not the nodes of the cluster."""
     owner = np.full(nodes.topology.size, TAKEN, dtype=np.int64)
     owner[nodes.idle] = IDLE
     for job, held in enumerate(nodes.held or ()):
@@ -97,7 +97,7 @@ def _picture(nodes: NodeMap, cluster: NamedTree | None, title: str) -> tuple[Tre
     if cluster is not None and cluster.is_like(nodes.topology):
         names = cluster.nodes
     elif cluster is not None:
-        given = f"the {len(cluster.nodes):,} nodes of the topology that was given"
-        doubts = (f"Nodes have numbers: this is not about {given}.",)
+        given = f"the {len(cluster.nodes):,} nodes of the given topology"
+        doubts = (f"Nodes are shown by number: the instance does not have {given}.",)
     jobs = [] if nodes.held is None else list(nodes.names)
     return TreePicture(nodes.topology, owner, jobs, title=title, node_names=names), doubts

@@ -1,4 +1,4 @@
-"""Solves of several solvers: the gap against time, a line per solver, every solve; and how gaps close over time."""
+"""Solves: the gap against time, a summary by solver, every solve; and gaps over time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ _solve_of = attrgetter("instance", "kind", "strategy", "solver", "seed")
 
 
 class _Steps(NamedTuple):
-    """The gap of a solve, in per cent, from each of some rising times in seconds on; before the first it has none."""
+    """The gap of a solve in per cent as a step function of time; there is none before the first time."""
 
     times_s: FloatArray
     gaps: FloatArray
@@ -40,14 +40,14 @@ class _Steps(NamedTuple):
 
 
 def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
-    """Show solves."""
+    """Return the section of solves."""
     if not rows:
         return Section("Solves", source)
     yardstick = _BEST_KNOWN if any(row.best_known is not None for row in rows) else _BOUND
     groups: dict[str, list[SolveRecord]] = {}
     for row in rows:
         groups.setdefault(_contender(row.solver, row.strategy), []).append(row)
-    # One unit of time for verdict and tables, so that they can be compared.
+    # Use one unit of time in verdict and tables, so that they can be compared.
     unit, factor = ("ms", 1e3) if median(row.runtime_s for row in rows) < 1 else ("s", 1.0)
     verdict = _verdict(groups, unit, factor)
     gaps = np.array([gap for row in rows if (gap := _gap_percent(row, yardstick)) is not None])
@@ -55,7 +55,7 @@ def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
     if gaps.any():
         parts.append(_gap_figure(groups, yardstick))
     elif len(gaps):
-        # An axis around nothing but zeros would show noise.
+        # A figure of zeros would show only noise.
         verdict.append(f"All {len(gaps):,} gaps to {yardstick} are 0.")
     if len(rows) > len(groups) or len(groups) > 1:
         summary: list[tuple[Cell, ...]] = []
@@ -100,9 +100,9 @@ def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
 
 
 def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
-    """Show how solvers come closer to the best bound known or, where a window has none, to the best objective.
+    """Return the section of gaps over time, to the best known bound or, if a window has none, to the best objective.
 
-    Strategies have bounds of their own; where several are compared, all gaps are to the best objective of the window.
+    Bounds hold for one strategy. If several strategies are compared, all gaps are to the best objective of the window.
     """
     bounds, best = _best(rows, "bound"), _best(rows, "objective")
     windows = best.keys()
@@ -111,7 +111,7 @@ def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
         together = _best([replace(row, strategy=None) for row in rows], "objective")
         yardstick, values = _BEST_OF_ANY, {(name, strategy): together[name, None] for name, strategy in windows}
     solves: dict[str, list[_Steps]] = {}
-    # Rows of a solve stand together, and in a repeated solve time begins anew.
+    # Rows of a solve are consecutive. If a solve was repeated, its time begins again.
     split: list[list[TrajectoryRow]] = []
     for row in rows:
         if not split or _solve_of(row) != _solve_of(split[-1][-1]) or row.time_s < split[-1][-1].time_s:
@@ -121,7 +121,7 @@ def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
         objectives = np.array([row.objective for row in own])
         known = values[own[0].instance, own[0].strategy]
         gaps = 100 * np.abs(objectives - known) / max(1e-9, abs(known))
-        # What rounding leaves is 0.
+        # Gaps that only rounding leaves count as 0.
         steps = _Steps(np.array([row.time_s for row in own]), np.where(gaps < 1e-4, 0.0, gaps))
         solves.setdefault(_contender(own[0].solver, own[0].strategy), []).append(steps)
     facts = (
@@ -139,9 +139,9 @@ def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
         cells.append((name, len(steps_of_one), *(None if np.isnan(mean) else float(mean) for mean in means), end))
     titles = [f"{1e3 * moment:g} ms" if moment < 1 else f"{moment:g} s" for moment in moments]
     columns = (Column("solver"), Column("solves", 0), *(Column(title, 3) for title in titles), Column("at the end", 3))
-    note = f"Mean over the windows of the gap in per cent to {yardstick}; empty where a solve has no answer yet."
+    note = f"Mean gap to {yardstick} over the windows, in per cent; empty if a solve has no answer yet."
     keys = tuple(range(len(cells))) if has_gaps else ()
-    table = Table("Gaps at some moments", columns, tuple(cells), keys, note)
+    table = Table("Gaps over time", columns, tuple(cells), keys, note)
     if not has_gaps:
         return Section("Trajectories", source, facts, (f"All gaps to {yardstick} are 0 from the start.",), (table,))
     return Section("Trajectories", source, facts, parts=(_trajectories_figure(yardstick, solves), table))
@@ -152,7 +152,7 @@ def _contender(solver: str, strategy: str | None) -> str:
 
 
 def _gap_percent(row: SolveRecord, yardstick: str) -> float | None:
-    """Per cent by which an objective is worse than its yardstick; None where one of them is missing."""
+    """Return by how many per cent an objective is worse than its yardstick; None if one of them is missing."""
     if yardstick == _BOUND:
         gap = None if row.gap is None else 100 * row.gap
     elif row.objective is None or row.best_known is None or (row.best_known == 0 != row.objective):
@@ -160,12 +160,12 @@ def _gap_percent(row: SolveRecord, yardstick: str) -> float | None:
     else:
         worse = row.objective - row.best_known
         gap = 100 * (-worse if is_maximized(row.kind) else worse) / max(1e-9, abs(row.best_known))
-    # What rounding leaves is 0.
+    # A gap that only rounding leaves counts as 0.
     return 0.0 if gap is not None and abs(gap) < 1e-4 else gap
 
 
 def _gap_figure(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str) -> Figure:
-    """Return a small point per solve and a large one per solver; the legend has solvers without gaps too."""
+    """Return a figure with a small point per solve and a large one per solver; the legend names all solvers."""
     known, means = {}, {}
     for name, rows in groups.items():
         gaps = [(_gap_percent(row, yardstick), row) for row in rows]
@@ -179,7 +179,7 @@ def _gap_figure(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str) -> 
         times, gaps, _ = zip(*chain(*known.values()), strict=True)
         x = Axis.running_time(0.8 * min(times), 1.25 * max(times))
         panel = Panel(colours, x, Axis.gaps(min(gaps), max(gaps)), 320)
-        # What is drawn of each solver is shared fairly, so that a page stays small.
+        # Limit the points, so that the page stays small; all solvers get equally many.
         most = max(1, _MOST_POINTS // len(means))
         for index, (name, solves) in enumerate(known.items()):
             own = [solves[place] for place in evenly(len(solves), most)]
@@ -200,14 +200,14 @@ def _gap_figure(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str) -> 
         f"Gap to {yardstick} against time",
         f"Gap to {yardstick} over running time; mean gap and median time of each solver. {'; '.join(said)}.",
         draw,
-        f"Small: one solve. Large: mean gap and median time. Down and left is better. {_SCALE}"
-        + (f" Not drawn, as their gaps are not known: {', '.join(absent)}." if absent else ""),
-        tuple(name if name in means else f"{name}: no gap known" for name in groups),
+        f"Small: one solve. Large: mean gap and median time. Lower left is better. {_SCALE}"
+        + (f" Not drawn, because their gaps are unknown: {', '.join(absent)}." if absent else ""),
+        tuple(name if name in means else f"{name}: gap unknown" for name in groups),
     )
 
 
 def _verdict(groups: Mapping[str, Sequence[SolveRecord]], unit: str, factor: float) -> list[str]:
-    """Say which solver has the best objectives, where they can be compared, and which that answers is the fastest."""
+    """Return sentences on the solver with the best mean objective, if it can be compared, and on the fastest."""
     times = {
         name: median(row.runtime_s for row in rows)
         for name, rows in groups.items()
@@ -222,7 +222,7 @@ def _verdict(groups: Mapping[str, Sequence[SolveRecord]], unit: str, factor: flo
         for name, rows in groups.items()
     }
     first = next(iter(solved.values()))
-    # Means are compared where all solved the same instances, of one kind.
+    # Means are comparable only if all solved the same instances, of one kind.
     if first and all(each == first for each in solved.values()) and len({kind for kind, _, _ in first}) == 1:
         means = {
             name: fmean(row.objective for row in rows if row.objective is not None) for name, rows in groups.items()
@@ -231,7 +231,7 @@ def _verdict(groups: Mapping[str, Sequence[SolveRecord]], unit: str, factor: flo
         best = max(means.values()) if is_max else min(means.values())
         equal = [name for name in means if abs(means[name] - best) <= EQUAL_RELATIVE * max(1e-9, abs(best))]
         fastest = min(equal, key=lambda name: times[name])
-        also = f", the fastest of {len(equal)} that are equal" if len(equal) > 1 else ""
+        also = f", the fastest of {len(equal)} equal ones" if len(equal) > 1 else ""
         what = "Highest" if is_max else "Lowest"
         lines.append(f"{what} mean objective: {fastest}{also}, {number(best)} in {shown[fastest]}.")
     fastest = min(times, key=lambda name: times[name])
@@ -245,7 +245,7 @@ def _described(yardstick: str) -> str:
 
 
 def _best(rows: Sequence[TrajectoryRow], column: Literal["objective", "bound"]) -> dict[tuple[str, str | None], float]:
-    """Return the best objective, or the bound that is closest to it, of every instance under every strategy."""
+    """Return the best objective, or the tightest bound, of every instance under every strategy."""
     found: dict[tuple[str, str | None], float] = {}
     for row in rows:
         value = row.objective if column == "objective" else row.bound
@@ -269,7 +269,7 @@ def _trajectories_figure(yardstick: str, solves: Mapping[str, Sequence[_Steps]])
             for each in own if 1 < len(own) <= _MOST_LINES else ():
                 times = np.maximum(np.append(each.times_s, last), first)
                 panel.line(index, times, np.append(each.gaps, each.gaps[-1]), is_step=True, is_faint=True)
-            # One solve without an answer yet has no gap, and so has the mean none.
+            # While a solve has no answer, its gap and the mean are NaN.
             panel.line(index, moments, np.mean([each.at(moments) for each in own], axis=0), name, is_step=True)
         return [panel]
 
@@ -278,7 +278,7 @@ def _trajectories_figure(yardstick: str, solves: Mapping[str, Sequence[_Steps]])
         f"Gap to {yardstick} over time",
         f"Mean gap to {yardstick} over running time. {'; '.join(said)}.",
         draw,
-        "Strong: mean over the solves of a solver, from the moment on at which all have an answer. Faint: each "
+        "Strong: mean over the solves of a solver, from the time at which all have an answer. Faint: each "
         f"solve. {_SCALE}",
         tuple(solves),
     )

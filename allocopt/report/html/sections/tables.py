@@ -1,4 +1,4 @@
-"""Results that are rows of numbers: simulations, reproductions, energy, learning curves."""
+"""Sections of results that are rows of numbers: simulations, reproductions, energy, learning curves."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -20,18 +20,18 @@ _BOOKKEEPING = ("seconds", "samples", "learning_rate", "steps", "time_s")
 _FAVOURITES = ("mean_return", "return", "reward", "loss", "value_loss", "entropy", "gap", "valid", "score")
 _MOST_MEASURES, _MOST_POINTS, _MOST_DRAWN = 8, 400, 1e100
 
-# So many rows and columns of a paper's numbers are drawn; more bars than these are no figure.
+# Largest numbers of rows and columns of a paper's numbers that are drawn, and of bars in a figure.
 _MOST_ROWS, _MOST_COLUMNS, _MOST_BARS = 40, 6, 24
 
 _Run = Mapping[str, FloatArray]  # Columns by name
 
 
 def curves_section(files: Sequence[ResultFile]) -> Section:
-    """Show the curves of trainings that have the same columns."""
+    """Return the section of learning curves that have the same columns."""
     columns = list(files[0].records[0].values)
     runs: dict[str, _Run] = {}
     for label, file in zip(ResultFile.labels(files), files, strict=True):
-        # Empty cells, and numbers that no axis has room for, are no numbers.
+        # Empty cells and numbers too large for an axis become NaN.
         values = np.array([[float(record.values[name] or "nan") for name in columns] for record in file.records])
         runs[label] = dict(zip(columns, np.where(np.abs(values) <= _MOST_DRAWN, values, np.nan).T, strict=True))
 
@@ -40,11 +40,11 @@ def curves_section(files: Sequence[ResultFile]) -> Section:
         return len(known) > 0 and float(known.max()) > float(known.min())
 
     def rank(name: str) -> int:
-        # Those that trainings are judged by come first.
+        # Measures by which trainings are judged come first.
         return next((place for place, word in enumerate(_FAVOURITES) if word in name), len(_FAVOURITES))
 
     measures = [name for name in columns[1:] if any(varies(run[name]) for run in runs.values())] or columns[1:2]
-    # Counters rise in every training; they say nothing of it.
+    # Counters increase in every training, so they are drawn only if there is nothing else.
     judged = [name for name in measures if name not in _BOOKKEEPING] or measures
     drawn = sorted(judged, key=rank)[:_MOST_MEASURES]
     figure = _figure(columns[0], sorted(drawn, key=columns.index), runs)
@@ -102,9 +102,9 @@ def _figure(x: str, measures: Sequence[str], runs: Mapping[str, _Run]) -> Figure
 
 
 def simulations_section(files: Sequence[ResultFile]) -> Section:
-    """Show what was measured of simulations.
+    """Return the section of simulations.
 
-    Simulations of a sweep are named by what was simulated, others by their files; bars are means over the seeds.
+    Simulations of a sweep are named by trace, policy and allocator, others by their files. Bars are means over seeds.
     """
     source = ", ".join(file.path.name for file in files)
     rows: list[tuple[str, SimulationRecord]] = []
@@ -145,7 +145,7 @@ def simulations_section(files: Sequence[ResultFile]) -> Section:
             ("mean wait", duration(row.mean_wait_s)),
             ("longest wait", duration(row.max_wait_s)),
             ("mean bounded slowdown", number(row.mean_bounded_slowdown)),
-            ("of the machine in use", percent(row.utilization)),
+            ("utilization", percent(row.utilization)),
         )
         return Section("Simulation", source, facts, parts=(table, *parts_of_groups))
     by_label: dict[str, list[SimulationRecord]] = {}
@@ -167,7 +167,7 @@ def simulations_section(files: Sequence[ResultFile]) -> Section:
 
 
 def simulation_groups_section(source: str, rows: Sequence[SimulateGroupRow]) -> Section:
-    """Show groups of the jobs of simulations alone."""
+    """Return the section of a file that holds only groups of jobs of simulations."""
     return Section("Simulations by groups of jobs", source, parts=tuple(_group_tables(rows)))
 
 
@@ -191,7 +191,7 @@ def _group_tables(rows: Sequence[SimulateGroupRow], suffix: str = "") -> Iterato
 
 
 def reproduction_section(source: str, rows: Sequence[ReproductionRow]) -> Section:
-    """Show the numbers of a table or figure of a paper beside ours."""
+    """Return the section of a table or figure of a paper: its numbers beside ours."""
     artifact = rows[0].artifact
     known = [row for row in rows if row.published is not None]
     table = Table(
@@ -207,10 +207,10 @@ def reproduction_section(source: str, rows: Sequence[ReproductionRow]) -> Sectio
 
 
 def _published_figures(rows: Sequence[ReproductionRow]) -> Iterator[Figure]:
-    """Yield the figure of numbers measured beside those that a paper prints, unless none was measured."""
+    """Yield the figure of measured numbers beside published ones, unless none was measured."""
     names = list(dict.fromkeys(row.column for row in rows if row.ours is not None))
     known = {row.column for row in rows if row.published is not None}
-    # Columns that the paper has too come first, as there is no room for all.
+    # Columns with published numbers come first, because there is not room for all.
     columns = sorted(names, key=lambda name: name not in known)[:_MOST_COLUMNS]
     if not columns:
         return
@@ -250,12 +250,12 @@ def _published_figures(rows: Sequence[ReproductionRow]) -> Iterator[Figure]:
         "Ours beside the paper's",
         f"Values measured and published. {'; '.join(said[:15])}.",
         draw,
-        "Filled: ours, with a standard deviation to either side where there are several runs. Hollow: the paper's.",
+        "Filled: ours, with one standard deviation to either side if there are several runs. Hollow: the paper's.",
     )
 
 
 def energy_section(file: ResultFile) -> Section:
-    """Show the energy of jobs, nodes, clusters and the machine."""
+    """Return the section of the energy of jobs, nodes, clusters and the machine."""
     energies, products = file.numbers("energy_j"), file.numbers("energy_delay_js")
     rows = tuple(
         (record.values["part"], record.values["name"], energy, product)

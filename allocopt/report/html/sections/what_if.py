@@ -1,4 +1,4 @@
-"""A site's trace on its topology under other allocators and schedulers: the verdict first."""
+"""Section and page of `allocopt what-if`: a site's trace on its machine under other allocators and schedulers."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from allocopt.simulator.schedule import Schedule
 
 
 class WhatIfPage:
-    """A page that takes one combination after the other, and is written when all are there."""
+    """A page that collects combinations one by one, and is written when all are complete."""
 
     def __init__(self, path: Path, title: str) -> None:
         self._path, self._title = path, title
@@ -35,12 +35,12 @@ class WhatIfPage:
     def add(
         self, row: WhatIfRow, schedule: Schedule, node_names: tuple[str, ...], groups: Sequence[GroupRow] = ()
     ) -> None:
-        """Take a combination: its row, its schedule, what the nodes are called, and its rows by groups of jobs."""
+        """Add a combination: its row, its schedule, the names of the nodes, and its rows of groups of jobs."""
         self._combinations.append((row, Timeline.of(schedule, node_names)))
         self._groups += groups
 
     def write(self, made_by: Sequence[str]) -> None:
-        """Write the page with sentences on what was run."""
+        """Write the page; ``made_by`` are sentences on the run."""
         section = what_if_section("", self._combinations, self._groups)
         section = replace(section, made_by=(*section.made_by, *made_by))
         write_report(self._path, f"What if: {self._title}", [section])
@@ -49,7 +49,7 @@ class WhatIfPage:
 def what_if_section(
     source: str, combinations: Sequence[tuple[WhatIfRow, Timeline | None]], groups: Sequence[GroupRow] = ()
 ) -> Section:
-    """Show combinations, each with its schedule where that is known, beside the first, and by groups of jobs."""
+    """Return the section of combinations, with their schedules if known, compared with the first, and by groups."""
     rows = [row for row, _ in combinations]
     measures = [
         Measure("Mean hop cost", tuple(row.mean_hop_cost for row in rows), number),
@@ -74,15 +74,15 @@ def what_if_section(
             row.mean_hop_cost, cost, row.leaf_fragmentation, 100 * row.utilization, row.makespan_s,
         ))  # fmt: skip
     note = (
-        "± % beside the first line. Slowdown is the mean bounded slowdown, hop cost (1,000 a hop) the mean over jobs "
-        "of several nodes, fragmentation that of the idle nodes over leaves."
+        "± % is the change relative to the baseline. Slowdown is the mean bounded slowdown, hop cost (1,000 per hop) "
+        "the mean over jobs of several nodes, fragmentation that of the idle nodes over leaves."
     )
     parts: list[Figure | Table] = [Table("Combinations", columns, tuple(cells), note=note), *group_parts(groups), bars]
     if known := [(row, line) for row, line in combinations if line is not None]:
         named: dict[str, Timeline] = {}
         for members, line in Timeline.distinct(known):
             names = []
-            # All combinations of a scheduler are named by it alone.
+            # If all allocators of a scheduler have this schedule, write "any".
             for scheduler in dict.fromkeys(row.scheduler for row in members):
                 own = [row.allocator for row in members if row.scheduler == scheduler]
                 all_of_it = sum(row.scheduler == scheduler for row in rows)
@@ -95,20 +95,20 @@ def what_if_section(
         ("jobs", f"{first.jobs:,}"),
         ("combinations", str(len(rows))),
         ("baseline", first.name),
-        ("its utilization", percent(first.utilization)),
-        ("its mean wait", f"{first.mean_wait_s:,.0f} s"),
+        ("utilization of the baseline", percent(first.utilization)),
+        ("mean wait of the baseline", f"{first.mean_wait_s:,.0f} s"),
     )
     sentences = tuple(map(_sentence, verdict(rows)))
     return Section("What if", source, facts, sentences, tuple(parts), tuple(what_is_assumed(rows)))
 
 
 def groups_section(source: str, rows: Sequence[GroupRow]) -> Section:
-    """Show combinations by groups of jobs alone."""
-    return Section("What if, by groups of jobs", source, parts=tuple(group_parts(rows)))
+    """Return the section of a file that holds only combinations by groups of jobs."""
+    return Section("What-if by groups of jobs", source, parts=tuple(group_parts(rows)))
 
 
 def group_parts(rows: Sequence[GroupRow]) -> Iterator[Table]:
-    """Yield a table for each way of grouping: a line for each group and combination, and the verdicts as its note."""
+    """Yield a table for each grouping, with a line per group and combination, and the verdicts as its note."""
     for grouping, own in groupby(groups_of(rows), key=lambda group: group.grouping):
         groups = list(own)
         columns = (
@@ -139,7 +139,7 @@ def _sentence(line: str) -> str:
 
 
 def _pictures(known: Sequence[tuple[WhatIfRow, Timeline]]) -> Iterator[Figure]:
-    """Yield figures of the first combination, and of the lowest hop cost and the shortest wait if they are others."""
+    """Yield figures of the first combination, the one with the lowest hop cost and the one with the shortest wait."""
 
     def cost(each: tuple[WhatIfRow, Timeline]) -> float:
         row, _ = each

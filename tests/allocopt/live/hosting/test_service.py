@@ -228,8 +228,8 @@ def test_what_hosts_are_and_what_divides_cores_has_to_be_told(tmp_path: Path) ->
         until(lambda: len(Processes.now().with_descendants([idle.pid])) == 2)
         (child,) = Processes.now().with_descendants([idle.pid]) - {idle.pid}
         for more, fault in (
-            ((), "give either --slurm or --process"),
-            (("--process", str(idle.pid), "--comment", "x"), "--comment works only with --slurm"),
+            ((), "give exactly one of --slurm and --process"),
+            (("--process", str(idle.pid), "--comment", "x"), "--comment needs --slurm"),
             (("--process", "x"), "'x' is not a process id"),
             (("--process", str(idle.pid), "--policy", "fcfs"), "does not divide cores"),
             (("--process", "999999999"), "process 999999999 does not exist"),

@@ -265,7 +265,7 @@ def test_what_comes_and_goes_is_shown_and_a_server_that_is_gone_is_told(browser:
             journal.write("window", time.time(), **window(["1"]))
             until(browser, "document.querySelectorAll('nav a').length === 4")
             assert value(browser, "document.querySelectorAll('figure .hint').length") == 3
-    until(browser, "document.querySelector('header p').textContent.startsWith('This page is no longer renewed')")
+    until(browser, "document.querySelector('header p').textContent.startsWith('This page is no longer updated')")
     # That it cannot be reached is the browser's own error.
     browser.get_log("browser")
 

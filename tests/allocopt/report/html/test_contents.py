@@ -98,8 +98,8 @@ def test_gaps_are_to_the_bound_where_nothing_else_is_known(shown: Shown) -> None
     (section,) = shown([SOLVE, fast])
     assert column(tables(section)["Every solve"], "gap %") == [pytest.approx(9.09), None]
     (figure,) = (part for part in section.parts if isinstance(part, Figure))
-    assert figure.series == ("lns (free)", "fast (free): no gap known")
-    assert "Not drawn, as their gaps are not known: fast (free)." in figure.caption
+    assert figure.series == ("lns (free)", "fast (free): gap unknown")
+    assert "Not drawn, because their gaps are unknown: fast (free)." in figure.caption
     (section,) = shown([{**SOLVE, "gap": 0.0}, {**SOLVE, "instance": "b", "gap": 1e-9}])
     assert (figures(section), section.verdict) == ([], ("All 2 gaps to the bound are 0.",))
 
@@ -199,7 +199,9 @@ def test_an_instance_shows_its_idle_nodes(tmp_path: Path) -> None:
     # The topology may be another cluster's.
     cluster = NamedTree(Tree(np.zeros((1, 3), dtype=np.int64), (("leaf",),), (2, 4)), ("a", "b", "c"))
     section, *_ = contents([tmp_path / "windows.jsonl"], cluster=cluster)
-    assert section.verdict == ("Nodes have numbers: this is not about the 3 nodes of the topology that was given.",)
+    assert section.verdict == (
+        "Nodes are shown by number: the instance does not have the 3 nodes of the given topology.",
+    )
 
 
 def test_a_solution_without_an_allocation_says_so(shown: Shown) -> None:
@@ -268,7 +270,7 @@ def test_gaps_over_time_are_to_the_best_bound_of_each_window(shown: Shown) -> No
     late = trajectory((0.02, 105.0, 100.0), (0.2, 100.0, 100.0), solver="exact")
     (section,) = shown([*early, *late])
     assert figures(section) == ["Gap to the best bound over time"]
-    table = tables(section)["Gaps at some moments"]
+    table = tables(section)["Gaps over time"]
     assert column(table, "1 ms") == [pytest.approx(20.0), None]
     assert column(table, "100 ms") == [pytest.approx(10.0), pytest.approx(5.0)]
     assert column(table, "at the end") == [pytest.approx(10.0), 0.0]
@@ -298,7 +300,7 @@ def test_gaps_over_time_are_to_the_best_objective_where_bounds_are_missing_or_se
 ) -> None:
     (section,) = shown(rows)
     assert figures(section) == [f"Gap to the best objective found{yardstick} over time"]
-    assert column(tables(section)["Gaps at some moments"], "at the end") == pytest.approx(ends)
+    assert column(tables(section)["Gaps over time"], "at the end") == pytest.approx(ends)
 
 
 def test_signs_of_a_verdict_are_those_of_its_table(shown: Shown) -> None:
@@ -318,7 +320,7 @@ def test_a_page_says_what_was_run(shown: Shown) -> None:
     assert section.title == "Simulation"
     assert {"Policy: sjf.", "a: jobs dropped: 1."} <= set(section.made_by)
     assert section.made_by[-1] == "Made by allocopt 1.0, commit abc, python 3.11, machine a, 2 cores."
-    assert "What was run" in page_text("title", [section])
+    assert "About this run" in page_text("title", [section])
     (section,) = shown([{**SOLVE, **made_by}, {**SOLVE, **made_by}])
     assert section.made_by == ("Made by allocopt 1.0, commit abc, python 3.11, machine a, 2 cores.",)
 
@@ -334,7 +336,10 @@ SOUND = {
         # What is no result.
         ("", "is empty, must hold a result"),
         (" \n\n", "is empty, must hold a result"),
-        ("job_id;submit;start;end\n1;0;0;5\n", "line 1: has no comma: the cells of a result have commas between them"),
+        (
+            "job_id;submit;start;end\n1;0;0;5\n",
+            "line 1: has no comma: the cells of a result must be separated by commas",
+        ),
         ("hello\n", _EXPECTED),
         ("a,b\n1,x\n", _EXPECTED),
         ("SwitchName=a Nodes=x,y\nSwitchName=b Nodes=z\n", _EXPECTED),
@@ -359,8 +364,8 @@ SOUND = {
         ([{**WHAT_IF, "hops_slow": 1}], "line 1: hops_slow is 1, must be true or false"),
         # A result that is damaged.
         ([{**SOUND, "rows": []}], "rows: must hold objects, at least one"),
-        ([{**SOUND, "made_by": 3}], "made_by: is 3, must be as allocopt writes it"),
-        ([{**SOUND, "specification": {}}], "specification: must be as allocopt writes it"),
+        ([{**SOUND, "made_by": 3}], "made_by: is 3, not what allocopt writes there"),
+        ([{**SOUND, "specification": {}}], "specification: is not one that allocopt has written"),
         (ENERGY.replace("2.5", "much"), "line 2: energy_j is 'much', must be a number"),
         (
             f"{HEADER}1,0,0,5,1e300,5,5\n",

@@ -55,7 +55,7 @@ def test_many_jobs_are_drawn_as_shares_in_a_small_figure(has_nodes: bool) -> Non
     figure = gantt_figure(line)
     ((_, svg),) = figure.svgs()
     assert len(svg) < 1_000_000
-    assert "Too much to draw job by job" in figure.caption
+    assert "Too many jobs to draw each" in figure.caption
 
 
 def test_nodes_on_an_axis_have_their_names() -> None:
