@@ -431,8 +431,8 @@ class SideBySide(ABC, Generic[Seen]):
     def step(self, actions: NDArray[Any], jobsets: IntArray | None = None) -> tuple[FloatArray, BoolArray]:
         """Carry out an action in every episode, up to its next decision; return rewards and which are over.
 
-        The arrays are new. An illegal action is replaced by a legal one. Where a jobset is given instead of ``STAY``,
-        an episode begins instead. Raises `UsageError` if there is no such action.
+        The arrays are new. An illegal action is replaced by a legal one. If the jobset of a place is not ``STAY``, a
+        new episode begins there instead. Raises `UsageError` if there is no such action.
         """
         given = np.asarray(actions)
         # A step of one environment is so short that computing minimum and maximum would take a third of it.

@@ -54,7 +54,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     trace: str = ""  # Workload file, or several separated by commas
     processors: int | str = 0  # Size of the machine, or sizes separated by commas; 0 for the size in the trace
     # Files of the cluster on which the jobs of the trace run, separated by commas. The agent sees it as a pool with one
-    # unit per core. A job's share of the pool is its share of the resource of which it asks for most.
+    # unit per core. A job takes as large a share of the pool as of its most requested resource.
     cluster: str = ""
     updates: int = option(0, least=0)  # 0 for the usual number
     # Phases in order, separated by commas, out of ``sampled``, ``real`` and ``synthetic``

@@ -2,8 +2,8 @@
 
 The printed layers of a convolutional network end with a dense layer of 256 values, which cannot be the last one. Here a
 hyperbolic tangent and a dense layer of 100 values follow, one per action, as in the other networks. No reading of the
-printed layers was found that explains the printed parameter counts of the convolutional networks. Those of the fully
-connected ones are right if a node has five features.
+printed layers was found that explains the printed parameter counts of the convolutional networks. The counts of the
+fully connected ones are right if a node has five features.
 
 The kernel takes one input at a time, in single precision. Inner loops run along contiguous memory (the positions of a
 convolution, the outputs of a dense layer) and sum eight products at once, so that the compiler can vectorize them.

@@ -164,7 +164,7 @@ class Nsa(TopologySolver):
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         n_jobs = len(problem.jobs)
-        return None if n_jobs <= MOST_JOBS else f"it has {n_jobs:,} jobs, must have at most {MOST_JOBS:,}"
+        return None if n_jobs <= MOST_JOBS else f"it has {n_jobs:,} jobs, at most {MOST_JOBS:,} are taken"
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         return (anneal_guided,)
