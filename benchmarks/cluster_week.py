@@ -1,4 +1,4 @@
-"""A week of a university's cluster whose nodes jobs share: waits, use, and whether anybody waits beside free nodes."""
+"""A week of a university's cluster with shared nodes: waits, use, and whether jobs wait although nodes are free."""
 
 import time
 from itertools import product
@@ -28,7 +28,7 @@ DIGITS = (None, None, 0, 1, 0, 1, 1, 0, 0, 0, 2)
 
 
 def has_room(request: ClusterRequest, free: IntArray, users: IntArray) -> bool:
-    """Whether the nodes have room for a job, whatever is reserved; written without the simulation's code."""
+    """Return whether a job fits on the nodes, ignoring reservations; written without the simulation's code."""
     room = np.where(request.is_exclusive & (users > 0), 0, request.room(free))
     for mask in request.masks:
         tasks = np.sort(np.where(mask, room, 0))[::-1][: request.most_nodes]
@@ -38,7 +38,10 @@ def has_room(request: ClusterRequest, free: IntArray, users: IntArray) -> bool:
 
 
 def looks(schedule: ClusterSchedule) -> tuple[int, int, int]:
-    """Count times and requests of which a job has waited a day; those with room; those of the first of a partition."""
+    """Count looks at requests that have waited a day: all, those with room, those of first jobs with room.
+
+    A look is a time at which something starts or ends.
+    """
     cluster, workload = schedule.cluster, schedule.workload
     kinds = {asked: asked.on(cluster) for asked in set(workload.requests.tolist())}
     of_job = [kinds[asked] for asked in workload.requests.tolist()]
@@ -85,7 +88,7 @@ def main() -> None:
         seconds = time.process_time() - started
         found = measure(schedule)
         use = dict(found.machine.utilization_by_resource)
-        # In other orders the first of the queue is not the one that came first.
+        # In other orders the first job of the queue is not the first submitted one.
         looked, room, first = looks(schedule)
         cells.append([
             scheduler, allocator, found.jobs.wait_s.mean, found.jobs.bounded_slowdown.mean, found.jobs.starved,

@@ -22,7 +22,7 @@ BACK_ENDS = {"scip": scip, "highs": highs, "cp-sat": cp_sat}
 
 
 def windows(count: int, hosts: int, guests: int, **options: object) -> list[allocopt.coallocation.CoallocationProblem]:
-    """Draw problems; the same options give the same ones."""
+    """Draw problems; equal options give equal problems."""
     rngs = np.random.default_rng(91).spawn(count)
     return [synthetic_coallocation("coallocation", rng, hosts, guests, **options) for rng in rngs]  # type: ignore[arg-type]
 
@@ -30,7 +30,7 @@ def windows(count: int, hosts: int, guests: int, **options: object) -> list[allo
 def solved(
     problems: Sequence[allocopt.coallocation.CoallocationProblem], name: str, limit_s: float
 ) -> tuple[list[allocopt.Result], int]:
-    """Solve problems with one warm solver, verified; return the answers and how many are proved."""
+    """Solve problems with one warm solver, verified; return the answers and the number of proofs."""
     solver = allocopt.get_solver(name, None, problems[0].kind)
     allocopt.solve(problems[0], solver=solver, time_limit=min(limit_s, 1.0))
     results = [allocopt.solve(problem, solver=solver, time_limit=limit_s) for problem in problems]
@@ -38,7 +38,7 @@ def solved(
 
 
 def one_guest(count: int) -> str:
-    """Every solver within one second, beside the optimum of the assignment."""
+    """Compare every solver, within one second, with the optimum of the assignment."""
     rows: list[list[Cell]] = []
     for objective in CoallocationObjective:
         problems = windows(count, HOSTS, GUESTS, objective=objective)
@@ -53,7 +53,7 @@ def one_guest(count: int) -> str:
 
 
 def programs(count: int) -> str:
-    """Solve the program of one guest a host itself, without a start or a bound, in the process."""
+    """Solve the integer program of one guest per host directly, without a start or a bound, in this process."""
     rows: list[list[Cell]] = []
     problems = windows(count, HOSTS, GUESTS)
     best = [result.objective for result in solved(problems, "assignment", 60.0)[0]]
@@ -73,7 +73,7 @@ def programs(count: int) -> str:
 
 
 def several_guests(count: int) -> str:
-    """Up to three guests a host, ten seconds."""
+    """Measure problems with up to three guests per host, within ten seconds."""
     rows: list[list[Cell]] = []
     for hosts, guests in ((10, 10), (20, 20)):
         problems = windows(count, hosts, guests, max_guests=3)

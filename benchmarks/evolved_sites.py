@@ -1,4 +1,4 @@
-"""Orders tuned on the first half of a site's jobs, judged on the second: UB-HPC's week and the micro cluster."""
+"""Orders tuned on the first half of a site's jobs, evaluated on the second: UB-HPC's week and the micro cluster."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ HALF = 0.5
 
 
 def tuned(settings: Mapping[str, Any], generations: int, seed: int) -> dict[str, QueueOrder]:
-    """Return an evolved network that begins at the shipped one, and tuned weights of multifactor."""
+    """Return a network evolved from the shipped one, and tuned weights of multifactor."""
     of_network = EvolvedPriorityTraining(
         **settings, start="balanced", sigma=0.1, generations=generations, population=24, blocks=4
     )
@@ -34,8 +34,8 @@ def tuned(settings: Mapping[str, Any], generations: int, seed: int) -> dict[str,
 
 def main() -> None:
     parser = page_parser(__doc__, "two generations on the micro cluster", "the sites ubhpc and micro")
-    parser.add_argument("--generations", type=int, default=40, help="of each training")
-    parser.add_argument("--variants", type=int, default=20, help="of the second half")
+    parser.add_argument("--generations", type=int, default=40, help="generations of each training")
+    parser.add_argument("--variants", type=int, default=20, help="variants of the second half")
     asked = parser.parse_args()
     generations, variants = (2, 2) if asked.quick else (asked.generations, asked.variants)
     sections = []
@@ -43,7 +43,7 @@ def main() -> None:
         folder = asked.data / "sites" / site
         cluster = ",".join(str(folder / name) for name in FILES if (folder / name).exists())
         ((jobs, machine),) = read_on_cluster(str(folder / trace), cluster)
-        # Blocks of a training are at most as long as what it learns from.
+        # Blocks of a training cannot be longer than its part of the jobs.
         settings = {"trace": str(folder / trace), "cluster": cluster, "held_out": HALF, "block_jobs": 1500}
         orders = tuned(settings, generations, 1)
         rivals = {"easy": Rival(as_scheduler("fcfs+easy"))}

@@ -1,4 +1,4 @@
-"""What less fragmentation of the leftover nodes costs: proven optima of the paper's windows under several weights."""
+"""The cost of less fragmentation of the leftover nodes: proven optima of the paper's windows under several weights."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Policies for pods that share GPUs on the 17 lists of pods of Weng et al. (USENIX ATC 2023), and a ceiling."""
+"""Policies for pods that share GPUs on the 17 lists of pods of Weng et al. (USENIX ATC 2023), and an upper limit."""
 
 import csv
 import gzip
@@ -27,7 +27,7 @@ DIGITS = (None, 2, 2, 2, 2, 2, None, 2, 2)
 
 
 def published(path: Path) -> dict[tuple[str, str], float]:
-    """Return the percentage of GPUs allocated by workload and policy, the mean of the seeds that were published."""
+    """Return the published percentage of allocated GPUs by workload and policy, as a mean over the published seeds."""
     found: dict[tuple[str, str], list[float]] = {}
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for row in csv.DictReader(file):
@@ -43,7 +43,7 @@ def main() -> None:
     cells: list[list[Cell]] = []
     for workload in sorted({name for name, _ in theirs})[: 2 if asked.quick else None]:
         pods, name = read_pods(folder / f"{workload}.csv.gz"), workload.removeprefix("openb_pod_list_")
-        # Orders that no training has seen: a training draws nodes and orders from one generator.
+        # No training uses these orders: a training draws nodes and orders from one generator.
         arrivals = [pods.arrivals(ASKED * total, np.random.default_rng((1, at))) for at in range(orders)]
 
         def shares(policy: str, typical_share: float = 1.0) -> FloatArray:

@@ -16,7 +16,7 @@ from papers.pages import page_parser, write_page
 NODES, WINDOW = 4360, 50
 TRACE = Path("traces") / "Theta-2018-01.swf.gz"
 REPEAT = 3
-"""How often `dp` solves a problem; the least time counts, for other processes may run beside it."""
+"""Number of times that `dp` solves a problem; the least time counts, because other processes may disturb it."""
 INTEGER = ("cp-sat", "scip", "highs")
 POLICIES = (
     ("fcfs, easy", allocopt.simulator.ListScheduler(allocopt.get_policy("fcfs"), allocopt.simulator.Backfill.EASY)),  # type: ignore[arg-type]
@@ -28,7 +28,7 @@ POLICIES = (
 
 
 def windows(count: int, **options: object) -> list[allocopt.knapsack.KnapsackProblem]:
-    """Draw problems; the same options give the same ones."""
+    """Draw problems; equal options give equal problems."""
     rngs = np.random.default_rng(41).spawn(count)
     return [synthetic_knapsack("knapsack", rng, NODES, WINDOW, **options) for rng in rngs]  # type: ignore[arg-type]
 
@@ -36,7 +36,7 @@ def windows(count: int, **options: object) -> list[allocopt.knapsack.KnapsackPro
 def timed(
     problems: Sequence[allocopt.knapsack.KnapsackProblem], name: str, repeat: int = 1
 ) -> tuple[list[float], list[float], int]:
-    """Solve problems with one warm solver; return the least milliseconds, objectives, and how many were proved."""
+    """Solve problems with one warm solver; return the least milliseconds, the objectives, and the number of proofs."""
     solver = allocopt.get_solver(name, None, problems[0].kind)
     allocopt.solve(problems[0], solver=solver, time_limit=60.0)
     times, objectives, proved = [], [], 0
@@ -54,7 +54,7 @@ def timed(
 
 
 def one_resource(count: int, few: int) -> str:
-    """`dp` on many windows, integer programs on the first of them."""
+    """Measure `dp` on many windows, and integer programs on the first of them."""
     rows: list[list[Cell]] = []
     for reward in allocopt.knapsack.Reward:
         for load in (0.0, 0.5, 0.9):
@@ -74,7 +74,7 @@ def one_resource(count: int, few: int) -> str:
 
 
 def whole_table(count: int) -> str:
-    """Fill the whole table D[k][c] of 50 jobs that about fit 4,360 free nodes together, so that both k and c go far."""
+    """Fill the whole table D[k][c] of 50 jobs that together need about 4,360 nodes, so that k and c become large."""
     times = []
     for rng in np.random.default_rng(43).spawn(count):
         jobs = tuple(
@@ -98,7 +98,7 @@ def whole_table(count: int) -> str:
 
 
 def several(few: int) -> str:
-    """Integer programs with three resources, and with six slots."""
+    """Measure integer programs with three resources, and with six slots."""
     rows: list[list[Cell]] = []
     for what, options in (("three resources", {"resources": 3}), ("six slots", {"slots": 6, "load": 0.8})):
         for reward in allocopt.knapsack.Reward:

@@ -51,7 +51,7 @@ def part(jobs: TaskWorkload, chosen: np.ndarray) -> TaskWorkload:
 
 
 def against_the_measured_run(folder: Path) -> str:
-    """Table of models against the measured run."""
+    """Return a table of models against the measured run."""
     example = folder / "examples" / "cal" / "job_4_cal_str_19314_log2_v1"
     jobs = read_irmasim(example / "workload.json")
     known = PlacedJobs.read(folder / "derived_measured_jobs.csv", jobs.names)
@@ -76,7 +76,7 @@ def against_the_measured_run(folder: Path) -> str:
 
 
 def halves(folder: Path, jobs: TaskWorkload, known: PlacedJobs) -> str:
-    """Fit the share of stalled cores to the first part of the run, and say what it predicts of the second."""
+    """Fit the share of stalled cores to the first part of the run, and return its prediction of the second."""
     starts = np.array([known.start_s[name] for name in jobs.names])
     with (folder / "derived_measured_cumulative_energy.csv").open(encoding="utf-8") as lines:
         rows = [(float(row["t_s"]), float(row["cumulative_energy_J"])) for row in csv.DictReader(lines)]
@@ -98,7 +98,7 @@ def halves(folder: Path, jobs: TaskWorkload, known: PlacedJobs) -> str:
 
 
 def by_policy() -> str:
-    """Energies of all policies on the heterogeneous cluster, as Figure 9 shows of some."""
+    """Return energies of all policies on the heterogeneous cluster; Figure 9 shows some of them."""
     machine = irmasim_testbed()
     batches = [npb_batch(BATCH, np.random.default_rng(seed)) for seed in BATCHES]
     energies = {
@@ -132,7 +132,7 @@ def speed() -> str:
 
 
 def rate(simulation: MulticoreSimulation, policy: str) -> float:
-    """Jobs per second of the simulation alone, without setting it back to its beginning."""
+    """Return jobs per second of only the simulation, without the time to reset it."""
     action, runs, inside = Action.named(policy), 0, 0.0
     while inside < SECONDS:
         simulation.reset()
@@ -144,7 +144,7 @@ def rate(simulation: MulticoreSimulation, policy: str) -> float:
 
 
 def draw_surface() -> None:
-    """Draw Figure 3: the speed factor of a task beside three others, as lines of equal own rates."""
+    """Draw Figure 3: the speed factor of a task that runs with three others, as lines of equal own rates."""
     others = np.linspace(0, 120.0, 25)
     factors = {
         f"own rate {own} GB/s": (others, speed_factor(np.full(25, 1e3 * own), 1e3 * others, 3, CONTENTION))

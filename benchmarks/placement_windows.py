@@ -1,4 +1,4 @@
-"""Windows of 200 jobs that share 1,000 nodes: left out, hop cost and gap by solver; proofs of small windows."""
+"""Windows of 200 jobs on 1,000 shared nodes: jobs left out, hop cost and gap by solver; proofs of small windows."""
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def hops(problem: PlacementProblem, result: allocopt.Result) -> float:
 
 
 def large(count: int, busy: float, several: float) -> str:
-    """Every solver on windows of the cluster of 1,000 nodes; gaps are to the best bound of all."""
+    """Measure every solver on windows of the cluster of 1,000 nodes; gaps are to the best bound of all solvers."""
     problems = windows(count, 200, busy, several, FatTreeOptions())
     found = {(name, 10.0): answers(problems, name, 10.0) for name in RULES}
     found |= {(name, limit): answers(problems, name, limit) for name in ("lns",) for limit in LIMITS_S}
@@ -63,7 +63,7 @@ def large(count: int, busy: float, several: float) -> str:
 
 
 def small(count: int) -> str:
-    """Time to proof, and how far the search and its bound are from the optimum."""
+    """Measure the time to proof, and the distances of the search and of its bound from the optimum."""
     rows: list[list[Cell]] = []
     for jobs, tree in SMALL:
         problems = windows(count, jobs, 0.5, 0.3, tree)

@@ -1,7 +1,7 @@
-"""Exact solvers on 36 windows whose SCAS optima are known from elsewhere.
+"""Exact solvers on 36 windows whose SCAS optima were proved outside this project.
 
 Needs the folder with the data (``--data``), which is not part of the project: ``tjap/oracle_windows.json`` with the
-windows and their proven optima, to six decimals. Takes up to a quarter of an hour, nearly all of it ``scip-paper``.
+windows and their proven optima, to six decimals. Takes up to a quarter of an hour, nearly all for ``scip-paper``.
 """
 
 import json
@@ -25,7 +25,7 @@ def windows(data: Path) -> list[tuple[TopologyProblem, float]]:
 
 
 def line(name: str, cases: list[tuple[TopologyProblem, float]]) -> list[Cell]:
-    """Solve all windows that a solver takes; say how many it proves, and how far from the optima it is then."""
+    """Solve all windows that a solver accepts; return the number of proofs, and its distance from the optima."""
     solver = allocopt.get_solver(name)
     taken = [(problem, optimum) for problem, optimum in cases if solver.refusal(problem.with_strategy("scas")) is None]
     results = [

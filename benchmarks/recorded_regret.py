@@ -1,4 +1,4 @@
-"""How many more hops the nodes that a real site chose cost than the proven optimum on what was to be had."""
+"""Excess hop cost of the nodes that a real site chose, over the proven optimum of the available nodes."""
 
 from collections.abc import Sequence
 
@@ -15,14 +15,14 @@ from papers.pages import page_parser, write_page
 
 TRACE = "sites/jobs/wagap-2013.swf.gz"
 RANGES = {1129: 80, 1238: 80, 1255: 12}
-"""First number of each range of nodes, and the most processors that jobs ever held on one of them."""
+"""First number of each range of nodes, and the most processors that jobs ever held on one of its nodes."""
 WIDTHS = (None, 12, 6)
 HEADER = ("leaf switch over", "each", "judged", "proved", "best", "above optimum %")
 DIGITS = (None, None, 0, 0, 0, 1)
 
 
 def machine(nodes: Sequence[int], width: int | None) -> tuple[NamedTree, IntArray]:
-    """Put a leaf switch over every range of nodes, or over each ``width`` numbers of one; return processors, too."""
+    """Return a tree with a leaf switch per range of nodes, or per ``width`` numbers of a range; and the processors."""
     places: dict[str, tuple[str, ...]] = {}
     first_of = {node: max(first for first in RANGES if first <= node) for node in nodes}
     for node, first in first_of.items():

@@ -1,6 +1,6 @@
-"""What it is worth that running jobs make room for gangs: weeks of a GPU cluster, and a university's week.
+"""The gain if running jobs make room for gangs: weeks of a GPU cluster, and a university's week.
 
-Every hour a gang that has waited an hour may have smaller jobs stopped or moved (policy ``relocation``).
+Every hour, smaller jobs may be stopped or moved for gangs that have waited an hour (policy ``relocation``).
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from papers.pages import page_parser, write_page
 SITE = "sites/ubhpc"
 BLOCKS, BLOCK_NODES, GPUS = 16, 16, 8
 DAYS, LOAD, GANG_SHARE = 7, 0.9, 0.5
-"""Length of a synthetic week, its load by GPUs, and the gangs' share of that."""
+"""Days of a synthetic week, its load by GPUs, and the gangs' share of the load."""
 SMALL_GPUS, SMALL_ODDS = (1, 2, 4, 8), (0.5, 0.2, 0.15, 0.15)
 GANG_NODES = (4, 8, 16)
 SMALL_MEDIAN_H, GANG_MEDIAN_H, SPREAD, LONGEST_H = 2.0, 4.0, 1.2, 48.0
@@ -57,7 +57,7 @@ DIGITS = (None, 2, 2, 2, 0, 2, None, None)
 
 
 class Measured(NamedTuple):
-    """What came of a schedule: mean waits in hours, stopped and moved jobs, and work lost in per cent.
+    """Results of a schedule: mean waits in hours, stopped and moved jobs, and work lost in per cent.
 
     ``by_size_h`` weighs each job's wait by the share of the machine that it asks for.
     """
@@ -70,7 +70,7 @@ class Measured(NamedTuple):
 
 
 def gpu_cluster() -> Cluster:
-    """Return blocks of nodes with GPUs, in one of which a gang has to stay that fits."""
+    """Return blocks of nodes with GPUs; a gang that fits into a block has to stay in one."""
     blocks = [f"BlockName=b{number} Nodes=b{number:02}n[1-{BLOCK_NODES}]" for number in range(BLOCKS)]
     nodes = [f"NodeName=b{number:02}n[1-{BLOCK_NODES}] CPUs=64 Gres=gpu:{GPUS}" for number in range(BLOCKS)]
     lines = ["SelectType=select/cons_tres", "GresTypes=gpu", *nodes, "PartitionName=main Nodes=ALL Default=YES"]
@@ -82,7 +82,7 @@ def gpu_cluster() -> Cluster:
 
 
 def gpu_week(seed: int) -> Workload:
-    """Draw jobs of parts of a node, and gangs of whole nodes, in the order in which they come."""
+    """Draw jobs that use parts of a node, and gangs of whole nodes, sorted by submission."""
     rng = np.random.default_rng(seed)
     whole = BLOCKS * BLOCK_NODES * GPUS * DAYS * 24 * LOAD
     small = _drawn(rng, whole * (1 - GANG_SHARE), np.array(SMALL_GPUS), np.array(SMALL_ODDS), SMALL_MEDIAN_H)
@@ -101,7 +101,7 @@ def gpu_week(seed: int) -> Workload:
 
 
 def _drawn(rng: np.random.Generator, hours: float, sizes: IntArray, odds: FloatArray, median_h: float) -> FloatArray:
-    """Draw GPUs and hours of jobs until they make so many GPU hours, shape ``(2, n)``."""
+    """Draw GPUs and hours of jobs with a total of ``hours`` GPU hours, shape ``(2, n)``."""
     mean_h = float(np.minimum(median_h * np.exp(SPREAD * rng.standard_normal(100_000)), LONGEST_H).mean())
     count = round(hours / (mean_h * float(sizes @ odds)))
     run = np.minimum(median_h * np.exp(SPREAD * rng.standard_normal(count)), LONGEST_H)
@@ -121,7 +121,7 @@ def _request(gpus: int) -> Request:
 
 
 def measured(schedule: ClusterSchedule) -> Measured:
-    """Return what came of a schedule."""
+    """Return the results of a schedule."""
     is_gang, size, wait_h = gangs_of(schedule.workload), _sizes(schedule), schedule.wait_s / 3600
     requeues, lost = 0.0, 0.0
     if schedule.requeues is not None and schedule.lost_s is not None:
@@ -136,7 +136,7 @@ def measured(schedule: ClusterSchedule) -> Measured:
 
 
 def _sizes(schedule: ClusterSchedule) -> FloatArray:
-    """Return each job's share of the resource of which it asks for most, shape ``(n,)``."""
+    """Return each job's largest share of a resource of the cluster, shape ``(n,)``."""
     cluster = schedule.cluster
     total = cluster.capacity.sum(axis=0).astype(np.float64)
     found = []
@@ -148,7 +148,7 @@ def _sizes(schedule: ClusterSchedule) -> FloatArray:
 
 
 def gangs_of(workload: Workload) -> BoolArray:
-    """Return which jobs ask for several nodes."""
+    """Return whether each job asks for several nodes."""
     return np.array([request.least_nodes > 1 for request in workload.requests.tolist()], dtype=np.bool_)
 
 
@@ -166,7 +166,7 @@ def rows(cluster: Cluster, workloads: Sequence[Workload]) -> list[list[Cell]]:
 
 
 def _in_words(table: Sequence[Sequence[Cell]]) -> str:
-    """Say what relocations bring by the exact program, and by the rule that moves the fewest jobs."""
+    """Describe the effect of relocations by the exact program, and by the rule that moves the fewest jobs."""
     none, exact, *rules = ([float(cell) for cell in row[1:6]] for row in table)  # type: ignore[arg-type]
     fewest = min(rule[3] for rule in rules)
     return (

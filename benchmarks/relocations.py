@@ -1,4 +1,4 @@
-"""Relocations of 594 to 100,000 nodes: share proved, milliseconds, and what rules of production stop beside it."""
+"""Relocations on 594 to 100,000 nodes: share of proofs, milliseconds, and excess cost of production rules."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -33,14 +33,14 @@ GANG, MIXED, MOVES, DRAIN, HOPELESS = (
 
 @dataclass(frozen=True)
 class Family:
-    """Instances of one kind: the options of the generator, and what then changes the gangs."""
+    """Instances of one kind: the options of the generator, and a function that then changes the gangs."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     regang: Callable[[RelocationProblem, int, np.random.Generator], RelocationProblem] | None = None
 
     def problem(self, nodes: int, seed: int) -> RelocationProblem:
-        """Draw one, on racks in one pod, at least as many nodes as asked for."""
+        """Draw an instance on racks in one pod, with at least ``nodes`` nodes."""
         rack, rng = RACKS[nodes], np.random.default_rng((seed, nodes))
         tree = FatTreeOptions(pods=1, leaves_per_pod=-(-nodes // rack), nodes_per_leaf=rack)
         name = f"{self.name}-{nodes}-{seed}"
@@ -52,7 +52,7 @@ def mixed_gangs(problem: RelocationProblem, rack: int, rng: np.random.Generator)
     """Return a problem with four gangs: in a rack, of segments of 8 and of 4 nodes, and in at most two racks."""
     asked = problem.waiting[0].request
     above = (0,) * (len(asked.most_groups) - 1)
-    # Nodes, racks at most, and nodes of a segment; 0 for any.
+    # Nodes, most racks, and nodes of a segment; 0 for no limit.
     drawn = (
         (int(rng.integers(8, rack + 1)), 1, 0),
         (8 * int(rng.integers(2, 5)), 0, 8),
@@ -97,7 +97,7 @@ class Solved:
 
     @property
     def is_proved(self) -> bool:
-        """Whether the answer is proved, be it that there is none."""
+        """Whether the answer is proved, or proved not to exist."""
         return self.result.status in (Status.OPTIMAL, Status.INFEASIBLE)
 
 
@@ -113,7 +113,7 @@ class Measured:
 
     @classmethod
     def of(cls, family: Family, nodes: int, count: int) -> "Measured":
-        """Solve so many instances."""
+        """Solve ``count`` instances."""
         problems = [family.problem(nodes, seed) for seed in range(count)]
         return cls(
             family.name,
@@ -134,12 +134,12 @@ class Measured:
         return any(one.result.objective is not None for one in self.exact)
 
     def more(self, rule: str) -> list[float]:
-        """Return by how many per cent a rule costs more, over the instances that both answer."""
+        """Return the excess cost of a rule in per cent, over the instances that both answer."""
         pairs = ((one.result.objective, best.result.objective) for one, best in self._pairs(rule))
         return [100.0 * (mine / best - 1.0) for mine, best in pairs if mine is not None and best]
 
     def unanswered(self, rule: str) -> int:
-        """Return how many instances the reference answers and a rule does not."""
+        """Return the number of instances that the reference answers and a rule does not."""
         return sum(
             one.result.objective is None and best.result.objective is not None for one, best in self._pairs(rule)
         )
@@ -174,7 +174,7 @@ class Measured:
 
 
 def claim(rows: Sequence[Measured]) -> str:
-    """Return what was asked of the rows, and the figures that answer it."""
+    """Return the goals for the rows, and the numbers that were reached."""
     told = []
     for row in rows:
         if row.family == GANG and row.nodes == 10_000:
@@ -196,7 +196,7 @@ def claim(rows: Sequence[Measured]) -> str:
 
 
 def assumed(count: int) -> str:
-    """Return how so many instances of each row are drawn and measured."""
+    """Return a description of the ``count`` instances of each row, and of the measurement."""
     return (
         f"{count} instances of each row, of `allocopt generate relocation`, seeds 0 to {count - 1}: nodes of eight "
         "GPUs in racks of 16 or 18, running jobs of 1 to 16 nodes on nodes that follow each other, on 95 % of the "
@@ -222,7 +222,7 @@ PROOFS = ("instances", "nodes", "jobs", "proved", "ms", "max ms", "cost")
 def main() -> None:
     quick = page_parser(__doc__, "two instances of each family on 594 nodes").parse_args().quick
     count, sizes = (2, (594,)) if quick else (INSTANCES, tuple(RACKS))
-    # The child process of the back end starts before anything is measured.
+    # Start the child process of the back end before the first measurement.
     Solved.by(REFERENCE, FAMILIES[0].problem(594, INSTANCES))
     rows = [Measured.of(family, nodes, count) for family in FAMILIES for nodes in sizes]
     write_page(

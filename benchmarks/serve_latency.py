@@ -1,4 +1,4 @@
-"""How long ``allocopt serve`` takes beside its solves, for one client and for eight, and whether its memory grows."""
+"""Latency of ``allocopt serve`` in addition to its solves, for one client and for eight, and growth of its memory."""
 
 import http.client
 import json
@@ -40,7 +40,7 @@ class Connection(http.client.HTTPConnection):
         self.sock.connect(str(self.place))
 
     def milliseconds(self, body: bytes) -> tuple[float, float]:
-        """Send an instance, and return how long the answer took, and its solve."""
+        """Send an instance, and return the time of the answer and of its solve."""
         began = time.perf_counter()
         self.request("POST", "/solve?time_limit=0.2", body)
         answer = self.getresponse()
@@ -53,7 +53,7 @@ class Connection(http.client.HTTPConnection):
 
 
 def row(place: Path, clients: int, requests: int, bodies: list[bytes]) -> list[Cell]:
-    """Let clients send instances, each its next one when it has its answer."""
+    """Run clients that send instances, each the next one when it has the answer."""
     found: list[tuple[float, float]] = []
 
     def send() -> None:
@@ -73,7 +73,7 @@ def row(place: Path, clients: int, requests: int, bodies: list[bytes]) -> list[C
 
 
 def refused(place: Path, count: int, body: bytes) -> int:
-    """Send instances with a byte that is another one; return how many were refused."""
+    """Send instances with one changed byte; return the number of refusals."""
     rng, connection, found = random.Random(0), Connection(place), 0
     for _ in range(count):
         at = rng.randrange(len(body))
@@ -105,7 +105,7 @@ def large(place: Path) -> tuple[float, float, float]:
 
 
 def resident_mib(pid: int) -> float:
-    """Return the memory that a process holds."""
+    """Return the resident memory of a process in MiB."""
     (pages,) = re.findall(r"^VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return int(pages) / 1024
 

@@ -1,4 +1,4 @@
-"""What real Slurms give to the jobs of random windows, beside our solvers and the proven optimum.
+"""Nodes that real Slurms choose for the jobs of random windows, compared with our solvers and the proven optimum.
 
 Slurm 22.05 runs here. The choices of 26.11 were recorded elsewhere.
 """
@@ -33,7 +33,7 @@ def solved(problem: TopologyProblem, solver: str) -> Choice:
 def row(
     label: str, windows: Sequence[RecordedWindow], chosen: Sequence[Choice], slurms: Sequence[Choice]
 ) -> list[Cell]:
-    """Compare what was chosen in every window with Slurm's choice and the optimum."""
+    """Compare the chosen nodes of every window with Slurm's choice and with the optimum."""
     pairs = [pair for own, theirs in zip(chosen, slurms, strict=True) for pair in zip(own, theirs, strict=True)]
     same = sum(sorted(own) == sorted(theirs) for own, theirs in pairs)
     above = []

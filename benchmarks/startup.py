@@ -1,4 +1,4 @@
-"""What a user waits for before anything is solved: first commands on a machine, later ones, and large instances."""
+"""Waiting times before anything is solved: first commands on a machine, later ones, and large instances."""
 
 import resource
 import shutil
@@ -24,7 +24,7 @@ KERNELS = Path(allocopt.__file__).parent / "kernels" / "__pycache__"
 
 
 def measured(action: Callable[[], object], repeats: int = REPEATS) -> tuple[float, float]:
-    """Return the medians of wall time and of processor time, that of child processes included, in seconds."""
+    """Return the medians of wall time and of processor time, including child processes, in seconds."""
     walls, processors = [], []
     for _ in range(repeats):
         started, used = time.perf_counter(), processor_s()
@@ -47,7 +47,7 @@ def command(*arguments: str) -> Callable[[], object]:
 
 @contextmanager
 def no_kernels() -> Iterator[None]:
-    """Leave a machine on which nothing was compiled."""
+    """Hide all compiled kernels, as on a new machine."""
     with tempfile.TemporaryDirectory(dir=KERNELS.parent) as aside:
         for path in KERNELS.glob("*.kernel"):
             shutil.move(path, aside)

@@ -1,4 +1,4 @@
-"""Limits of milliseconds and of one second, model building included: who keeps them, and how good the answers are."""
+"""Limits of milliseconds and of one second, including model building: which solvers keep them, and their gaps."""
 
 import json
 import time
@@ -18,12 +18,12 @@ LIMIT_S = 1.0
 ALLOWED_S = LIMIT_S * 1.05 + 0.05
 ENDLESS = {"annealing", "annealing-as-published", "simanneal", "lns", "auto"}
 HARDEST = 3
-"""Windows of the family ``burst`` that are tried, those with the most idle nodes."""
+"""Number of windows of the family ``burst`` that are solved, those with the most idle nodes."""
 
 SHORT_S = (0.001, 0.01)
 SHORT_SOLVERS = ("auto", "exact", "lns", "lns-prices")
 SHORT_WINDOWS, REPEATS = 20, 5
-"""Windows of each family that are tried under short limits, and seeds."""
+"""Number of windows of each family under short limits, and of seeds."""
 
 
 def short_windows() -> list[TopologyProblem]:
@@ -33,7 +33,7 @@ def short_windows() -> list[TopologyProblem]:
 
 
 def measure_short(problems: list[TopologyProblem], name: str, limit_s: float) -> list[Cell]:
-    """Solve every window under FREE with some seeds; return wall clock in milliseconds, gaps to the best known cost."""
+    """Solve every window under FREE with some seeds; return wall clock in ms, and gaps to the best known cost."""
     best_known = json.loads(Path("instances/best_known.json").read_text())
     times, gaps, n_proved = [], [], 0
     for seed in range(REPEATS):
@@ -54,7 +54,7 @@ def windows() -> list[TopologyProblem]:
 
 
 def measure(problem: TopologyProblem, name: str, strategy: str) -> float | None:
-    """Return the seconds of a solve with a new solver and no child left, verification included; None if refused."""
+    """Return the seconds of a verified solve with a new solver and without a running child process; None if refused."""
     pool_of.cache_clear()
     solver = allocopt.get_solver(name)
     problem = problem.with_strategy(strategy)
