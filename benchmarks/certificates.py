@@ -107,7 +107,7 @@ def main() -> None:
     checks = 1e3 * np.concatenate([one.check_s for one in own])
     write_page(
         "certificates",
-        "Bounds that are certified",
+        "Certified bounds",
         f"Of {claimed:,} bounds with a certificate, `solve` proves {100 * certified / claimed:.0f} % by default and "
         f"{100 * proved / claimed:.0f} % with `--certify`. A check takes {np.median(checks):.1f} ms (median), "
         f"{checks.max():,.0f} ms at most. No certificate proved less than its solver stated.",

@@ -97,17 +97,18 @@ def main() -> None:
     write_page(
         "cluster_week",
         "A week of a cluster whose nodes jobs share",
-        "On UB-HPC's own nodes, partitions and requests nobody waits for days while nodes are free for him: whoever "
-        "is the first of a partition and has waited a day has no room at any time, and the others at under 4 % of the "
-        "times, when what is free is kept for one before them.",
+        "With UB-HPC's own nodes, partitions and requests no job waits for days although nodes are free for it. The "
+        "first job of a partition that has waited a day never has room. Other such jobs have room at less than 4 % "
+        "of the times, when the free nodes are reserved for a job before them.",
         [aligned_table(HEADER, cells, DIGITS)],
         f"{len(workload):,} jobs of a week, {np.count_nonzero([len(one) > 1 for one in schedule.nodes or ()]):,} of "
         f"them on several nodes, on the {cluster.size} nodes that `slurm.conf` and `topology.conf` both have, "
         f"{cluster.processors:,} cores; EASY keeps a reservation for the first waiting job of each partition. The "
-        "queue does not drain in the week, so that waits tell its length; use is over the time to the last end. A "
-        "look is at a time at which something starts or ends, for a request of which some job has waited a day; `had "
-        "room` are those at which nodes were free for it, reserved or not, counted anew from the schedule; `first had "
-        "room` those where it was the first to wait in its partition. Seconds are of one core, requests read.",
+        "queue does not drain in the week, so that waits depend on its length; use is over the time to the last end. "
+        "A look is a start or end of any job, for each request of which a job has waited a day. `had room` counts "
+        "the looks at which nodes were free for it, reserved or not, recomputed from the schedule; `first had room` "
+        "counts those at which it was the first waiting job of its partition. Seconds are of one core, without "
+        "reading requests.",
     )
 
 

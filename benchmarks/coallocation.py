@@ -103,8 +103,8 @@ def main() -> None:
         "coallocation",
         "Co-allocation: time and gap",
         f"All exact solvers prove the best pairs of {HOSTS} hosts and {GUESTS} guests in 15 to 28 ms; greedy is 6 to "
-        "14 % off, half a host to each guest 37 %. With up to three guests a host, proofs for 20 hosts take 0.2 to "
-        "0.7 s.",
+        "14 % off, half of a host for each guest 37 %. With up to three guests per host, proofs for 20 hosts take "
+        "0.2 to 0.7 s.",
         tables,
         f"Windows of the ASAX paper's workflows, {count} per line, seeds spawned from 91, limit {LIMIT_S:g} s "
         "(several guests: 10 s), one thread, solvers warm, answers verified. `to optimum` is against the assignment's "

@@ -151,15 +151,15 @@ def main() -> None:
     write_page(
         "evolved_priority",
         "An evolved queue order beside rules",
-        "A network that was evolved on five logs orders the queues of four others. With weights `balanced` jobs wait 9 "
-        "to 30 % less than under the better of WFP3 and UNICEP, and the intervals exclude 0 on every log. The longest "
-        "waits are 0.98 to 1.43 of EASY's. A formula of three features, `evolved-formula`, comes close in mean waits. "
-        "Of the learned agents `dras-ppo` comes nearest, and on CTC-SP2 jobs wait 4 % less under it; under "
-        "`rlscheduler` and `dras-dql` they wait longer on all four logs.",
+        "A network that was evolved on five logs orders the queues of four others. With weights `balanced` jobs wait "
+        "9 to 30 % less than under the better of WFP3 and UNICEP, and the intervals exclude 0 on every log. The "
+        "longest waits are 0.98 to 1.43 times EASY's. A formula of three features, `evolved-formula`, has similar "
+        "mean waits. The best other learned agent is `dras-ppo`: on CTC-SP2 jobs wait 4 % less under it than under "
+        "the network; under `rlscheduler` and `dras-dql` they wait longer on all four logs.",
         sections,
-        "All measures are over those of EASY on the same variant: means over variants and their intervals of 95 %. "
-        f"In a variant run times are multiplied by exp(N(0, {JITTER})). All policies backfill as EASY does. "
-        "Differences of mean waits are paired, in units of EASY's.",
+        "All measures are relative to those of EASY on the same variant: means over variants with 95 % intervals. In "
+        f"a variant run times are multiplied by exp(N(0, {JITTER})). All policies backfill as EASY does. Differences "
+        "of mean waits are paired, in units of EASY's.",
         is_quick=asked.quick,
     )
 

@@ -136,8 +136,8 @@ def main() -> None:
     count, few = (10, 2) if quick else (200, 10)
     tables = [
         f"## One resource\n\n{one_resource(count, few)}",
-        f"The whole table D[k][c] of {WINDOW} jobs of 80 to 94 nodes and {NODES:,} free ones, as it is filled where "
-        f"greedy selections and bounds leave nothing out: {whole_table(count)}.",
+        f"The whole table D[k][c] of {WINDOW} jobs of 80 to 94 nodes and {NODES:,} free ones, which is filled if "
+        f"greedy selections and bounds exclude nothing: {whole_table(count)}.",
         f"## Several resources, slots\n\n{several(few)}",
     ]
     if (arguments.data / TRACE).exists():
@@ -146,12 +146,12 @@ def main() -> None:
         "knapsack",
         "Knapsacks of the size of Theta",
         f"`dp` proves knapsacks of {WINDOW} jobs on {NODES:,} nodes in 0.2 to 1 ms, 11 to 123 times as fast as "
-        "integer programs, which come to the same values; several resources take these 6 to 117 ms. On Theta's trace "
-        "the paper's Optimization waits longer than FCFS with EASY.",
+        "integer programs, which find the same values; with several resources these take 6 to 117 ms. On Theta's "
+        "trace jobs wait longer under the paper's Optimization than under FCFS with EASY.",
         tables,
         f"Synthetic problems ({WINDOW} jobs of log-uniform sizes; {NODES:,} nodes, of which a share, the load, is in "
-        f"use), {count} for `dp` and the first {few} of them for integer programs, whose times stand as ratios of the "
-        f"means, or as median and largest. `dp` is timed {REPEAT} times and the least time counts; verification "
+        f"use), {count} for `dp` and the first {few} of them for integer programs, whose times are given as ratios of "
+        f"means, or as median and maximum. `dp` is timed {REPEAT} times and the least time counts; verification "
         "included, kernels and child processes are warm, one thread.",
         is_quick=quick,
     )

@@ -164,9 +164,9 @@ def main() -> None:
     clock = "processor time of the one thread" if arguments.cpu else "wall clock"
     write_page(
         "learned_prices",
-        "What learned prices are worth",
-        "At equal time learned prices take 53 to 86 % off the gap of `lns` on windows of the NSA paper's workload, 46 "
-        "to 49 % on large ones. The same prices given to other leaves make the gap larger.",
+        "The gain by learned prices",
+        "In equal time learned prices reduce the gap of `lns` by 53 to 86 % on windows of the NSA paper's workload, "
+        "and by 46 to 49 % on large ones. The same prices assigned to other leaves enlarge the gap.",
         [
             "## Gaps at equal time",
             table,
@@ -177,9 +177,10 @@ def main() -> None:
         f"counted), seeds {SEEDS}. `paper` and `repo` are the NSA paper's workload on its cluster and on that of its "
         "repository, which no training window comes from; L1 and L2 are drawn as the shipped ones of that name. Gaps "
         f"are to optima proved by `exact` in {PROOF_S:g} s each; for L1 and L2 to the best cost that is known. "
-        "`shuffled` is the control: the network's prices, of other leaves. `cut` is the part of the gap of `lns` that "
-        "is gone, the error that of the mean difference over windows, in percent of the optimum. Bounds lie so far "
-        "below, the first allocation, before any search, above the optimum or the best known cost.",
+        "`shuffled` is the control: the network's prices, assigned to other leaves. `cut` is the share of the gap of "
+        "`lns` that is removed; the error is that of the mean difference over windows, in percent of the optimum. "
+        "The second table shows how far bounds are below, and the first allocation, before any search, is above the "
+        "optimum or the best known cost.",
         is_quick=arguments.quick,
     )
 

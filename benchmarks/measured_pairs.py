@@ -141,8 +141,8 @@ def main() -> None:
         "measured_pairs",
         "Measured pairs of deep-learning jobs on one GPU",
         "Pairs by the exact model raise throughput over exclusive use by 26.9 % on a V100, but only 1.8 % on a K80; "
-        "ASAX gains 12.9 % on a V100 where it learns for every two jobs, half of what is there, and nothing on the "
-        "others.",
+        "ASAX gains 12.9 % on a V100 if it learns for every pair of jobs, half of the possible gain, and nothing on "
+        "the other GPUs.",
         ["Throughput over exclusive use, +%, ± standard deviation over windows:", table],
         f"Jobs drawn at random, {HOSTS} running and {GUESTS} waiting, {count} windows of their own seeds; a job is "
         "one of 26 measured ones, throughput is that over running alone, and `static-50` pairs in the order of the "

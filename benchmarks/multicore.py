@@ -161,9 +161,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write_page(
         "multicore",
         "Multicore machines: memory contention and energy",
-        "IRMaSim's model of memory contention comes to the durations of a measured run within 4.8 % on average, 12.1 "
+        "With IRMaSim's model of memory contention the durations are within 4.8 % of a measured run on average, 12.1 "
         "% at most; without contention they are 33 % off. Energy is 19 % too high with the model as printed, and "
-        "within 1 % where cores that wait for memory count half.",
+        "within 1 % if cores that wait for memory count half.",
         [
             "## The measured run",
             against_the_measured_run(chosen.data / "irmasim"),
@@ -175,9 +175,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             speed(),
         ],
         "The measured run: 38 NPB jobs on two 4-core nodes, times and energy (9,514 J) by the authors of IRMaSim. "
-        "Durations: mean and largest deviation where each job is started when and where it was; own: deviations where "
-        "`shortest-high_gflops` schedules; *example*: the platform file that IRMaSim gives for this run. Figure 9: "
-        f"heterogeneous cluster of Table III, batches of {BATCH} jobs of Table IV, seeds {BATCHES[0]} to "
+        "Durations: mean and largest deviation if each job starts at its measured time and place; own: deviations if "
+        "`shortest-high_gflops` schedules the jobs; *example*: the platform file that IRMaSim gives for this run. "
+        f"Figure 9: heterogeneous cluster of Table III, batches of {BATCH} jobs of Table IV, seeds {BATCHES[0]} to "
         f"{BATCHES[-1]}, submitted within 120 s. Speed: {JOBS:,} jobs of Table IV with contention, one core.",
     )
 

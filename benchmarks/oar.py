@@ -215,9 +215,9 @@ def measured_section(data: Data) -> str:
     longer = fmean(_longer(data.execution(seed)) for seed in MEASURED)
     table = aligned_table(header, rows, (None, 0, 1, 2, 1, 1, 1, 0))
     return (
-        f"{table}\n\nOAR starts jobs one or two seconds after the event that lets them, "
-        f"and they ran {longer:.1f} s longer than calibrated (mean of seeds 1 to 4); the simulation has neither, so "
-        "its waits are shorter. Jobs *not run* have another command in OAR's log than in the workload file."
+        f"{table}\n\nOAR starts jobs one or two seconds after the event that makes room for them, and they ran "
+        f"{longer:.1f} s longer than calibrated (mean of seeds 1 to 4). The simulation has neither delay, so its "
+        "waits are shorter. Jobs *not run* have another command in OAR's log than in the workload file."
     )
 
 
@@ -297,9 +297,10 @@ EXPLANATION = """\
 Nearly all jobs of seed 0's workload file have another command in OAR's log. *0 as executed* takes its jobs from there,
 with the calibrated run times of their commands.
 
-It is further off than the other seeds, because it nearly fills the machine and has four jobs that need all 32 nodes; a
-second decides who may start before them. OAR backfilled two more jobs before job 1093 and 1595 before 1573, both of all
-nodes. With both starts given and the measured run times the simulation ends within seconds of OAR."""
+It differs more than the other seeds, because it nearly fills the machine and has four jobs that need all 32 nodes; a
+second decides which jobs may start before them. OAR backfilled two more jobs before job 1093, and job 1595 before 1573;
+jobs 1093 and 1573 need all nodes. With both starts fixed and the measured run times, the simulation ends within seconds
+of OAR."""
 
 
 def main() -> None:
@@ -315,7 +316,7 @@ def main() -> None:
             noise_section(data),
             f"{EXPLANATION}\n\n{what_if_section(data)}",
         ],
-        f"800 NPB jobs on {NODES} nodes of Grid'5000, given away whole, under OAR's conservative backfilling: "
+        f"800 NPB jobs on {NODES} nodes of Grid'5000, allocated as whole nodes, under OAR's conservative backfilling: "
         "measured executions published with batsim-experiments (JSSPP 2016). Simulated: FCFS with conservative "
         "backfilling and compression, default rules, run times as calibrated by the authors. Two executions of one "
         "seed differ by about 4 s of makespan and 2 s of mean wait.",

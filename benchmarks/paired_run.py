@@ -302,14 +302,14 @@ def assumed(workload: Workload) -> str:
     load = float((workload.run * workload.processors).sum()) / (workload.submit[-1] * TOPOLOGY.size)
     return (
         f"The first {len(workload):,} jobs of the NSA authors' workload on their 1,000 nodes, 10 pods of 10 leaves of "
-        f"10; they offer a load of {load:.2f}. Jobs start "
-        "by the window rule of the NSA paper at multiples of a period, or by EASY at every event; **every allocator "
-        "gets the same jobs at the same times** (checked), on the idle nodes that it has left itself. `lns` takes "
-        f"{STEPS} steps a window, nothing has a time limit, seed 0. Hop costs are means over the jobs of two or more "
-        f"nodes in {BATCHES} batches of {len(workload) // (BATCHES + 2):,} jobs, one more batch before and after them "
-        f"left out; savings are means over the batches, +/- half the width of the {100 * CONFIDENCE:.0f} % confidence "
-        "interval. Fragmentation is that of docs/simulator.md, mean over time; ms is what the solver takes for a "
-        "window on average. `best-fit by level` places the largest job first and keeps to pods."
+        f"10; they offer a load of {load:.2f}. Jobs start by the window rule of the NSA paper at multiples of a "
+        "period, or by EASY at every event; **every allocator gets the same jobs at the same times** (checked), on "
+        f"the nodes that are idle in its own run. `lns` takes {STEPS} steps a window, nothing has a time limit, seed "
+        f"0. Hop costs are means over the jobs of two or more nodes in {BATCHES} batches of "
+        f"{len(workload) // (BATCHES + 2):,} jobs, one more batch before and after them left out; savings are means "
+        f"over the batches, +/- half the width of the {100 * CONFIDENCE:.0f} % confidence interval. Fragmentation is "
+        "that of docs/simulator.md, mean over time; ms is the mean time of the solver per window. `best-fit by "
+        "level` places the largest job first and keeps within pods."
     )
 
 
@@ -324,13 +324,13 @@ def main() -> None:
     runs = {starts: outcomes(workload, starts, FAST) for starts in (longest, Starts(30), Starts(10), Starts(None))}
     write_page(
         "paired_run",
-        "What an allocator is worth in a long run",
+        "The gain by an allocator in a long run",
         "Over 22,000 jobs that start at the same times, `lns` saves 10 to 19 % of the hop cost of sequential "
-        "allocation and 8 to 14 % of that of best-fit, the more the longer the period; greedy in its place 9 to 16 % "
-        "of the former. What is asked of 10 s and of EASY is not reached.",
+        "allocation and 8 to 14 % of that of best-fit, more with longer periods; greedy saves 9 to 16 % of that of "
+        "sequential allocation. The goals for a period of 10 s and for EASY are not reached.",
         [
             table({starts: found for starts, found in runs.items() if starts.period_s in (60, None)}),
-            "## What is asked of `lns`",
+            "## Goals for `lns`",
             verdict(runs),
             f"## Do better windows leave better fragments? (period {longest.label})",
             "Each row is a run with one allocator, whose windows the others solve too: mean hop cost per job. "

@@ -84,9 +84,9 @@ def main() -> None:
         sections.append(f"## {site}\n\n{aligned_table(HEADER, cells, DIGITS)}")
     write_page(
         "policies_on_clusters",
-        "Every policy on clusters whose nodes jobs share",
-        "Every policy that needs no pool runs on both clusters. Left out of UB-HPC's week are conservative backfilling "
-        "and `cush`, which take more than 20 minutes.",
+        "Every policy on clusters with shared nodes",
+        "Every policy that needs no pool runs on both clusters. UB-HPC's week omits conservative backfilling and "
+        "`cush`, which take more than 20 minutes.",
         sections,
         "; ".join(facts) + ". Nodes by the rule `first`. Seconds are of one core, requests read, kernels compiled.",
         is_quick=asked.quick,

@@ -48,7 +48,7 @@ def main() -> None:
     write_page(
         "proven_optima",
         "Windows with proven optima",
-        f"Every exact solver comes to the known SCAS optima of {len(cases)} windows to their last decimal; only "
+        f"Every exact solver comes to the known SCAS optima of {len(cases)} windows to the last decimal; only "
         "`scip-paper` leaves one unproved.",
         [aligned_table(header, rows, (None, None, None, 7, 3))],
         "Windows of 2 to 8 jobs, whose optima were proved outside this project and are stated to six decimals; limit "

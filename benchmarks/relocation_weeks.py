@@ -33,14 +33,14 @@ GANG_NODES = (4, 8, 16)
 SMALL_MEDIAN_H, GANG_MEDIAN_H, SPREAD, LONGEST_H = 2.0, 4.0, 1.2, 48.0
 SEEDS = range(5)
 ASSUMED = f"""\
-Policy `relocation` over EASY backfilling, first come, first served: every hour the first four gangs that have
-waited an hour, at most 10 s for the solver. A job is stopped or moved once at most, and starts anew then. A
-gang asks for several nodes. *Wait by size* weighs each job's wait by the share of the machine that it asks
-for, which is what a relocation minimizes. The university's week is UB-HPC's own trace on its own nodes. The
+Policy `relocation` over EASY backfilling, first come, first served: every hour for the first four gangs that
+have waited an hour, with at most 10 s for the solver. A job is stopped or moved at most once, and then starts
+from the beginning. A gang asks for several nodes. *Wait by size* weighs each job's wait by its requested share
+of the machine; relocations minimize this. The university's week is UB-HPC's own trace on its own nodes. The
 GPU cluster is synthetic: {BLOCKS} blocks of {BLOCK_NODES} nodes with {GPUS} GPUs each, load {LOAD:g}, half of
 it gangs of 4, 8 or 16 whole nodes, which have to stay in a block, half of it jobs of 1 to 8 GPUs. Run times
 are log-normal, medians {GANG_MEDIAN_H:g} and {SMALL_MEDIAN_H:g} hours. Means over seeds {SEEDS[0]} to
-{SEEDS[-1]}, ratios with 95 % intervals on the same weeks. That jobs can be queued again at all is assumed.
+{SEEDS[-1]}, ratios with 95 % intervals on the same weeks. It is assumed that jobs can be queued again.
 """
 RULES: dict[str, str | RelocationScheduler] = {
     "none": "fcfs+easy",
@@ -193,7 +193,7 @@ def main() -> None:
     tables = {"A university's week": of_site, "Weeks of a GPU cluster": of_gpus}
     write_page(
         "relocation_weeks",
-        "What it is worth that running jobs make room for gangs",
+        "The gain if running jobs make room for gangs",
         f"In a university's own week {_in_words(of_site)}. In weeks of a GPU cluster {_in_words(of_gpus)}.",
         [f"## {title}\n\n{aligned_table(HEADER, table, DIGITS)}" for title, table in tables.items()],
         ASSUMED.replace("\n", " ").strip(),

@@ -88,7 +88,7 @@ def main() -> None:
         "scas_exact",
         "Exact SCAS, measured",
         "`dp` proves the SCAS optimum of all windows of the NSA paper's size in 1.5 ms on average, 14 to 34 times as "
-        "fast as integer programs of ours, 10,000 times as fast as SCIP on the paper's model.",
+        "fast as our integer programs, and 10,000 times as fast as SCIP with the paper's model.",
         [exact_section(problems, names), annealing_section(problems)],
         f"The {len(problems)} windows of `{INSTANCES}`, one run, one thread, kernels warm, limit {LIMIT_S:.0f} s; an "
         f"unproved solve counts with the limit. For `dp` and `annealing` the least of {REPEATS} times a window "

@@ -132,13 +132,14 @@ def main() -> None:
     write_page(
         "serve",
         "Latency of the local service",
-        "One client waits a few milliseconds longer than its solve takes; eight at once wait for each other, for "
-        "solves run one after the other.",
+        "One client waits a few milliseconds longer than its solve takes; eight clients at once wait for each other, "
+        "because solves run one after the other.",
         [aligned_table(HEADER, cells, DIGITS)],
         "Windows of `@tiny` over a Unix socket, `auto`, each client sending its next instance when it has an answer. "
-        f"Of {many // 20:,} requests with one byte changed {bad:,} were refused in a line, the others are instances. "
-        f"Memory after {many:,} more: {after:.0f} MiB, before {before:.0f}. One of {megabytes:.0f} MB is answered "
-        f"after {answered_s:.0f} s, one over the limit of {LARGEST_MIB} MiB refused after {refused_s:.1f} s.",
+        f"Of {many // 20:,} requests with one byte changed {bad:,} were refused with one line; the others were still "
+        f"valid instances. Memory after {many:,} more: {after:.0f} MiB, before {before:.0f}. One of {megabytes:.0f} "
+        f"MB is answered after {answered_s:.0f} s, one over the limit of {LARGEST_MIB} MiB refused after "
+        f"{refused_s:.1f} s.",
         is_quick=asked.quick,
     )
 

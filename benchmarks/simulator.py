@@ -312,10 +312,10 @@ def main() -> None:
         "as a plain Python loop with the same schedule; the whole CEA Curie log (295,540 jobs) takes 0.26 s by EASY. "
         "An environment does 100,000 steps/s, 256 side by side 584,000.",
         [bars, plain, *sections, long_queue_section(), memory_section(), ELSEWHERE],
-        f"One core, kernels warm, default rules, seed {SEED}; each {repeats} times after once that does not count "
-        "(reading at most 5 times, Curie in a plain loop 3). Times are those of `simulate`, which `allocopt simulate` "
-        "reports as its run time; reading is not counted. *Kernel* is the compiled part of it, without setting the "
-        "state up. Curie is the cleaned log of [the archive](../citing.md#traces).",
+        f"One core, kernels warm, default rules, seed {SEED}; each {repeats} times after a first run that does not "
+        "count (reading at most 5 times, Curie in a plain loop 3 times). Times are those of `simulate`, which "
+        "`allocopt simulate` reports as its run time; reading is not counted. *Kernel* is the compiled part of it, "
+        "without setting the state up. Curie is the cleaned log of [the archive](../citing.md#traces).",
         is_quick=options.quick,
     )
 

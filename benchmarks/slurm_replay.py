@@ -117,21 +117,21 @@ class State(NamedTuple):
 
 CLAIM = (
     "In the states in which a real Slurm decided, the simulation with conservative backfilling starts 95 to 97 % of "
-    "its jobs within Slurm's period of 30 s, 94 to 95 % on its nodes, and run freely its mean wait is within 3 % of "
-    "Slurm's; with one reservation (EASY) it is 23 to 28 % below. Single starts of a free run cannot agree: Slurm run "
-    "again repeats 10 % of its own."
+    "its jobs within Slurm's period of 30 s, 94 to 95 % on its nodes. In a free run its mean wait is within 3 % of "
+    "Slurm's; with one reservation (EASY) it is 23 to 28 % below. Single starts of a free run cannot agree: Slurm "
+    "itself repeats only 10 % of its starts in a second run."
 )
 ASSUMED = (
-    "Slurm 22.05.8 of Debian ran the 500 jobs of the micro cluster (10 nodes of 12 cores) with the site's own files on "
-    "virtual nodes, its clock hastened 20 times by libfaketime, so that its periods stay as set; ports, users and "
-    "time-outs of messages are this run's, accounting there is none. *By size*: the site's priority/multifactor, of "
-    "which only size acts without it; *by arrival*: priority/basic. Jobs without a run time end at their limit.\n\n"
-    "*Starts*, *nodes*: jobs first started within 30 s of Slurm, and on its nodes, given Slurm's state before; *free*: "
-    "starts where each goes on from its own state. Nodes are chosen by the lowest switch.\n\n"
-    "What differs, by a model of Slurm's rules with one left out at a time (mean wait): one reservation instead of "
-    "one a job, -22 %; nodes by fewest tasks and cores instead of nodes and names, +3 %; planned starts after each end "
-    "instead of after all of one of Slurm's windows, +2 %, and 6 % fewer starts by arrival. One job held off for a "
-    "cycle moves all behind it."
+    "Slurm 22.05.8 of Debian ran the 500 jobs of the micro cluster (10 nodes of 12 cores) with the site's own files "
+    "on virtual nodes, its clock accelerated 20 times by libfaketime, so that its periods keep their settings. "
+    "Ports, users and time-outs of messages are those of this run, and there is no accounting. *By size*: the site's "
+    "priority/multifactor, of which only size has an effect without accounting; *by arrival*: priority/basic. Jobs "
+    "without a run time end at their limit.\n\n*Starts*, *nodes*: jobs first started within 30 s of Slurm, and on "
+    "its nodes, given Slurm's state before; *free*: starts if each continues from its own state. Nodes are chosen by "
+    "the lowest switch.\n\nEffects on the mean wait, by a model of Slurm's rules with one rule changed at a time: "
+    "one reservation instead of one per job, -22 %; nodes by fewest tasks and cores instead of nodes and names, +3 "
+    "%; planned starts after each end instead of after all ends in one of Slurm's windows, +2 %, and 6 % fewer "
+    "starts by arrival. One job that is delayed by a cycle shifts all jobs behind it."
 )
 KINDS = {
     "submit": re.compile(r"_slurm_rpc_submit_batch_job: JobId=(\d+) InitPrio=(\d+)"),
@@ -288,7 +288,7 @@ def main() -> None:
     rules = tuple(AllocationRule) if asked.quick else (AllocationRule.LOWEST_SWITCH,)
     write_page(
         "slurm_replay",
-        "Beside a real Slurm",
+        "The simulation compared with a real Slurm",
         CLAIM,
         [aligned_table(HEADER, rows(site, asked.folders, rules), DIGITS)],
         ASSUMED,

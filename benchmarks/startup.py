@@ -109,8 +109,8 @@ def main() -> None:
     write_page(
         "startup",
         "Before anything is solved",
-        "`allocopt --help` takes 0.1 s, a first solve 0.7 s; with `auto` 12 s the first time on a machine, when "
-        "kernels are compiled, and 0.8 s from then on. `allocopt warmup` compiles all in 66 s.",
+        "`allocopt --help` takes 0.1 s, a first solve 0.7 s; with `auto` it takes 12 s the first time on a machine, "
+        "when kernels are compiled, and 0.8 s afterwards. `allocopt warmup` compiles all kernels in 66 s.",
         [aligned_table(("what", "first s", "later s", "later, processor s"), rows, (None, 1, 3, 3))],
         f"Medians of {REPEATS} runs, commands in a new process each. {len(files)} compiled kernels hold "
         f"{megabytes:.0f} MB.",

@@ -93,8 +93,8 @@ def main() -> None:
         "time_limits",
         "Limits of milliseconds and of one second",
         f"Asked for an answer within {LIMIT_S:.0f} s, {n_late} of {n_solves} solves are later than {ALLOWED_S:.2f} s. "
-        "Limits of 1 and 10 ms are overrun by 0.2 ms in the middle, 3.6 ms at most; within 10 ms the mean gap is 0.02 "
-        "% and less.",
+        "Limits of 1 and 10 ms are exceeded by 0.2 ms in the median and by at most 3.6 ms; within 10 ms the mean gap "
+        "is at most 0.02 %.",
         [
             "## Short limits",
             aligned_table(short_header, short_rows, (None, 0, 2, 2, 3, 3, 0)),
@@ -103,8 +103,8 @@ def main() -> None:
         ],
         f"Short limits: {len(short)} windows, {SHORT_WINDOWS} each of the families `paper`, `repo` and `burst`, under "
         f"FREE, each with {REPEATS} seeds. Times are wall clock around the whole call of `allocopt.solve`, "
-        "verification included, median and largest; gaps are to the best known cost, in the mean and at most. Limit "
-        f"of {LIMIT_S:.0f} s: the {HARDEST} largest windows of `burst`, L1, L2 and L3, every strategy of a solver. "
+        "verification included, median and largest; gaps are to the best known cost, mean and maximum. Limit of "
+        f"{LIMIT_S:.0f} s: the {HARDEST} largest windows of `burst`, L1, L2 and L3, every strategy of a solver. "
         "Starting a child process counts; kernels are compiled.",
     )
 

@@ -57,7 +57,7 @@ def main() -> None:
     table = aligned_table(header, rows(families), (None, 0, *(3 for _ in header[2:])))
     write_page(
         "topology_auto",
-        "`auto` beside its parts at the same limit",
+        "`auto` compared with its parts at the same limit",
         "With 30 ms `auto` is within 0.01 points of the best of its parts for every family and strategy; with 1 ms it "
         "is up to 0.25 points behind, under SCAS on `repo`.",
         [table],

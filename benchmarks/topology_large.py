@@ -321,20 +321,20 @@ def main() -> None:
     write_page(
         "topology_large",
         "Large windows",
-        "On 40,000 idle nodes (L3) `auto` is 0.06 % above the best bound under FREE and 0.02 % under SCAS after 60 s, "
-        "with a peak of 228 MiB; within 1 % it is after 0.3 and 0.6 s.",
+        "On 40,000 idle nodes (L3) `auto` is 0.06 % above the best bound under FREE and 0.02 % under SCAS after 60 "
+        "s, with a peak of 228 MiB; it is within 1 % after 0.3 and 0.6 s.",
         [
             table(found),
-            "## What is asked",
+            "## Goals",
             bars(found),
             "## Time to within 1 % of the best bound",
             growth({key: of for key, of in times.items() if key[2] == QUALITIES[0]}, problems),
             f"![Time to equal quality]({NAME}.svg)",
         ],
-        "L1, L2 and L3 of `instances`, each solve in a process of its own, seed 0, kernels loaded. `seconds` is the "
+        "L1, L2 and L3 of `instances`, each solve in its own process, seed 0, kernels loaded. `seconds` is the "
         "wall clock around the whole call, with a limit of 10 s, on L3 60 s; the best bound is that of any solver for "
         "the strategy or a wider one. Times to a quality are the quickest of runs with limits of "
-        f"{', '.join(f'{limit:g}' for limit in CURVE_LIMITS_S)} s. {between} are made as the others are."
+        f"{', '.join(f'{limit:g}' for limit in CURVE_LIMITS_S)} s. {between} are made in the same way."
         + (f" Not installed, and left out: {', '.join(absent)}." if absent else ""),
     )
 

@@ -115,8 +115,8 @@ def main() -> None:
         ],
         f"The {len(families['paper'])} `paper` and {len(families['repo'])} `repo` windows, seeds {SEEDS}, times of "
         "the whole call with verification, kernels warm, one thread. Gaps are to optima proved by `exact`; `auto` "
-        "ends with a proof too. A strategy after a colon is the one that the solver kept to. Not shown are `csp` and "
-        "`scip-paper`, which take seconds to minutes a window.",
+        "ends with a proof, too. A strategy after a colon is that of the solver. `csp` and `scip-paper` are not "
+        "shown, since they take seconds to minutes per window.",
     )
 
 

@@ -41,7 +41,7 @@ ASSUMED = (
     "Jobs submitted on days 8 to 14 of the Theta trace of January 2018 (published with CQGym; load 0.84, N = 4,360), "
     "on a machine that is empty at first, killed at their limits. Rules choose at level 1, and at level 2 (*fill*); "
     "reservations are renewed at every instance, which is EASY backfilling under the order, or kept until their jobs "
-    "start. Window: 50 waiting jobs; as long as the queue where reservations are renewed."
+    "start. Window: 50 waiting jobs; the whole queue if reservations are renewed."
 )
 
 
@@ -96,7 +96,7 @@ def speed_section(trace: Workload) -> str:
         rows.append([f"`simulate`: {name}", "-", None, jobs_per_s(trace, scheduler), None])
     table = aligned_table(["what", "observation", "episodes", "per s", "legal"], rows, (None, None, 0, 0, 1))
     text = (
-        "CPU time of one core, W = 50, all of the trace: choices at random, observing included, in the environment; "
+        "CPU time of one core, W = 50, all of the trace: random choices in the environment, including observations; "
         "jobs in `simulate`. *Legal*: mean number of legal actions."
     )
     return f"## Speed\n\n{text}\n\n{table}"
@@ -136,9 +136,9 @@ def main() -> None:
     write_page(
         "two_level",
         "Two-level scheduling by rules",
-        "Rules at two levels take half of the mean wait of FCFS with EASY: UNICEP, filled by the shortest job first, "
-        "takes 50 % and waits 27 h at the longest, SJF itself 60 %, but 77 h; with reservations that are kept, 54 % "
-        "and 34 h.",
+        "Rules at two levels halve the mean wait of FCFS with EASY: UNICEP, filled by the shortest job first, "
+        "reduces it by 50 %, with a longest wait of 27 h; SJF reduces it by 60 %, but with a longest wait of 77 h, "
+        "or by 54 % and with 34 h if reservations are kept.",
         sections,
         ASSUMED,
     )
