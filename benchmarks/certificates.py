@@ -108,7 +108,7 @@ def main() -> None:
     write_page(
         "certificates",
         "Certified bounds",
-        f"Of {claimed:,} bounds with a certificate, `solve` proves {100 * certified / claimed:.0f} % by default and "
+        f"`solve` proves {100 * certified / claimed:.0f} % of {claimed:,} bounds with a certificate by default, and "
         f"{100 * proved / claimed:.0f} % with `--certify`. A check takes {np.median(checks):.1f} ms (median), "
         f"{checks.max():,.0f} ms at most. No certificate proved less than its solver stated.",
         [table],

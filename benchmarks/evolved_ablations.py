@@ -86,7 +86,7 @@ def main() -> None:
         sections.append(f"## {title}\n\n{table}")
     write_page(
         "evolved_ablations",
-        "What the parts of an evolved order are worth",
+        "The gain by each part of an evolved order",
         CLAIM,
         sections,
         f"Each network was evolved for {generations} generations of 48 candidates on {len(TRAINED_ON)} logs (but for "

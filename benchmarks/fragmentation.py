@@ -39,7 +39,7 @@ def main() -> None:
     table = aligned_table(HEADER, [row(weight, problems, base) for weight in WEIGHTS], DIGITS)
     write_page(
         "fragmentation",
-        "What less fragmentation costs",
+        "The cost of less fragmentation",
         "A tenth less fragmentation of the leftover nodes costs 0.18 % in hops, a third less costs 5.8 %. The "
         "largest weight lowers fragmentation by 47 % and costs 10 %.",
         [table],

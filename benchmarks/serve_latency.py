@@ -136,7 +136,7 @@ def main() -> None:
         "because solves run one after the other.",
         [aligned_table(HEADER, cells, DIGITS)],
         "Windows of `@tiny` over a Unix socket, `auto`, each client sending its next instance when it has an answer. "
-        f"Of {many // 20:,} requests with one byte changed {bad:,} were refused with one line; the others were still "
+        f"{bad:,} of {many // 20:,} requests with one changed byte were refused with one line; the others were still "
         f"valid instances. Memory after {many:,} more: {after:.0f} MiB, before {before:.0f}. One of {megabytes:.0f} "
         f"MB is answered after {answered_s:.0f} s, one over the limit of {LARGEST_MIB} MiB refused after "
         f"{refused_s:.1f} s.",
