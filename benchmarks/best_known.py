@@ -13,9 +13,9 @@ FAMILIES = ("paper.jsonl", "repo.jsonl", "burst.jsonl")
 LARGE = "L1.json.gz"
 KNAPSACKS, COALLOCATIONS = "knapsacks.jsonl", "coallocations.jsonl"
 SOLVERS = {"scas": "auto", "dcas": "dp", "free": "exact"}
-"""Who proves an optimum."""
+"""Solver that proves the optimum, by strategy."""
 UNPROVED_S = 60.0
-"""Seconds for the FREE allocation of ``LARGE``, which is kept without a proof."""
+"""Time limit in seconds for the FREE allocation of ``LARGE``, which is stored without a proof."""
 
 
 def proved(problem: TopologyProblem, strategy: str) -> BestKnown:

@@ -1,4 +1,4 @@
-"""How many bounds are certified, by kind, strategy and solver, and what the checks cost beside the solves."""
+"""Numbers of certified bounds, by kind, strategy and solver, and times of the checks and of the solves."""
 
 import math
 from collections import defaultdict
@@ -20,14 +20,14 @@ from papers.pages import page_parser, write_page
 
 LIMIT_S = 10.0
 FILES = ("paper.jsonl", "burst.jsonl", "knapsacks.jsonl", "coallocations.jsonl")
-# Learned ones state no bounds of their own, and these take their limit without a proof.
+# These solvers use their whole time limit without a proof.
 LEFT_OUT = ("nsa", "annealing-as-published", "simanneal", "scip-paper", "csp")
 PLACEMENTS = ((12, FatTreeOptions(2, 2, 4)), (24, FatTreeOptions(3, 3, 5)), (100, FatTreeOptions(5, 10, 10)))
 
 
 @dataclass
 class Bounds:
-    """Bounds of one solver on problems of one sort."""
+    """Bounds of one solver on problems of one kind and strategy."""
 
     claimed: int = 0
     optimal: int = 0
@@ -38,7 +38,7 @@ class Bounds:
     solve_s: list[float] = field(default_factory=list)
 
     def add(self, problem: Problem, result: allocopt.Result) -> None:
-        """Count a result, and check its bound however long that takes."""
+        """Count a result, and check its bound without a time limit."""
         if result.bound is None or result.certificate is None:
             return
         self.claimed += 1
@@ -52,7 +52,7 @@ class Bounds:
                 self.check_s.append(check_bound(problem, result.certificate, result.bound))
                 self.proved += 1
             except InvalidSolutionError as error:
-                # The second search gives up where it meets too many states.
+                # The second search gives up if it meets too many states.
                 if "too large" not in str(error):
                     raise
 
@@ -81,7 +81,7 @@ def problems(count: int) -> Iterator[Problem]:
 
 
 def bounds(count: int) -> dict[tuple[str, str, str], Bounds]:
-    """Return what was counted by kind, strategy and solver."""
+    """Return the counts by kind, strategy and solver."""
     found: dict[tuple[str, str, str], Bounds] = defaultdict(Bounds)
     for problem in problems(count):
         kind = kind_of(problem)
@@ -107,8 +107,8 @@ def main() -> None:
     checks = 1e3 * np.concatenate([one.check_s for one in own])
     write_page(
         "certificates",
-        "Bounds that are certified",
-        f"Of {claimed:,} bounds with a certificate, `solve` proves {100 * certified / claimed:.0f} % by default and "
+        "Certified bounds",
+        f"`solve` proves {100 * certified / claimed:.0f} % of {claimed:,} bounds with a certificate by default, and "
         f"{100 * proved / claimed:.0f} % with `--certify`. A check takes {np.median(checks):.1f} ms (median), "
         f"{checks.max():,.0f} ms at most. No certificate proved less than its solver stated.",
         [table],

@@ -1,4 +1,4 @@
-"""A week of a university's cluster whose nodes jobs share: waits, use, and whether anybody waits beside free nodes."""
+"""A week of a university's cluster with shared nodes: waits, use, and whether jobs wait although nodes are free."""
 
 import time
 from itertools import product
@@ -28,7 +28,7 @@ DIGITS = (None, None, 0, 1, 0, 1, 1, 0, 0, 0, 2)
 
 
 def has_room(request: ClusterRequest, free: IntArray, users: IntArray) -> bool:
-    """Whether the nodes have room for a job, whatever is reserved; written without the simulation's code."""
+    """Return whether a job fits on the nodes, ignoring reservations; written without the simulation's code."""
     room = np.where(request.is_exclusive & (users > 0), 0, request.room(free))
     for mask in request.masks:
         tasks = np.sort(np.where(mask, room, 0))[::-1][: request.most_nodes]
@@ -38,7 +38,10 @@ def has_room(request: ClusterRequest, free: IntArray, users: IntArray) -> bool:
 
 
 def looks(schedule: ClusterSchedule) -> tuple[int, int, int]:
-    """Count times and requests of which a job has waited a day; those with room; those of the first of a partition."""
+    """Count looks at requests that have waited a day: all, those with room, those of first jobs with room.
+
+    A look is a time at which something starts or ends.
+    """
     cluster, workload = schedule.cluster, schedule.workload
     kinds = {asked: asked.on(cluster) for asked in set(workload.requests.tolist())}
     of_job = [kinds[asked] for asked in workload.requests.tolist()]
@@ -85,7 +88,7 @@ def main() -> None:
         seconds = time.process_time() - started
         found = measure(schedule)
         use = dict(found.machine.utilization_by_resource)
-        # In other orders the first of the queue is not the one that came first.
+        # In other orders the first job of the queue is not the first submitted one.
         looked, room, first = looks(schedule)
         cells.append([
             scheduler, allocator, found.jobs.wait_s.mean, found.jobs.bounded_slowdown.mean, found.jobs.starved,
@@ -94,17 +97,18 @@ def main() -> None:
     write_page(
         "cluster_week",
         "A week of a cluster whose nodes jobs share",
-        "On UB-HPC's own nodes, partitions and requests nobody waits for days while nodes are free for him: whoever "
-        "is the first of a partition and has waited a day has no room at any time, and the others at under 4 % of the "
-        "times, when what is free is kept for one before them.",
+        "With UB-HPC's own nodes, partitions and requests no job waits for days although nodes are free for it. The "
+        "first job of a partition that has waited a day never has room. Other such jobs have room at less than 4 % "
+        "of the times, when the free nodes are reserved for a job before them.",
         [aligned_table(HEADER, cells, DIGITS)],
         f"{len(workload):,} jobs of a week, {np.count_nonzero([len(one) > 1 for one in schedule.nodes or ()]):,} of "
         f"them on several nodes, on the {cluster.size} nodes that `slurm.conf` and `topology.conf` both have, "
         f"{cluster.processors:,} cores; EASY keeps a reservation for the first waiting job of each partition. The "
-        "queue does not drain in the week, so that waits tell its length; use is over the time to the last end. A "
-        "look is at a time at which something starts or ends, for a request of which some job has waited a day; `had "
-        "room` are those at which nodes were free for it, reserved or not, counted anew from the schedule; `first had "
-        "room` those where it was the first to wait in its partition. Seconds are of one core, requests read.",
+        "queue does not drain in the week, so that waits depend on its length; use is over the time to the last end. "
+        "A look is a start or end of any job, for each request of which a job has waited a day. `had room` counts "
+        "the looks at which nodes were free for it, reserved or not, recomputed from the schedule; `first had room` "
+        "counts those at which it was the first waiting job of its partition. Seconds are of one core, without "
+        "reading requests.",
     )
 
 

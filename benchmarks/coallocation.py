@@ -22,7 +22,7 @@ BACK_ENDS = {"scip": scip, "highs": highs, "cp-sat": cp_sat}
 
 
 def windows(count: int, hosts: int, guests: int, **options: object) -> list[allocopt.coallocation.CoallocationProblem]:
-    """Draw problems; the same options give the same ones."""
+    """Draw problems; equal options give equal problems."""
     rngs = np.random.default_rng(91).spawn(count)
     return [synthetic_coallocation("coallocation", rng, hosts, guests, **options) for rng in rngs]  # type: ignore[arg-type]
 
@@ -30,7 +30,7 @@ def windows(count: int, hosts: int, guests: int, **options: object) -> list[allo
 def solved(
     problems: Sequence[allocopt.coallocation.CoallocationProblem], name: str, limit_s: float
 ) -> tuple[list[allocopt.Result], int]:
-    """Solve problems with one warm solver, verified; return the answers and how many are proved."""
+    """Solve problems with one warm solver, verified; return the answers and the number of proofs."""
     solver = allocopt.get_solver(name, None, problems[0].kind)
     allocopt.solve(problems[0], solver=solver, time_limit=min(limit_s, 1.0))
     results = [allocopt.solve(problem, solver=solver, time_limit=limit_s) for problem in problems]
@@ -38,7 +38,7 @@ def solved(
 
 
 def one_guest(count: int) -> str:
-    """Every solver within one second, beside the optimum of the assignment."""
+    """Compare every solver, within one second, with the optimum of the assignment."""
     rows: list[list[Cell]] = []
     for objective in CoallocationObjective:
         problems = windows(count, HOSTS, GUESTS, objective=objective)
@@ -53,7 +53,7 @@ def one_guest(count: int) -> str:
 
 
 def programs(count: int) -> str:
-    """Solve the program of one guest a host itself, without a start or a bound, in the process."""
+    """Solve the integer program of one guest per host directly, without a start or a bound, in this process."""
     rows: list[list[Cell]] = []
     problems = windows(count, HOSTS, GUESTS)
     best = [result.objective for result in solved(problems, "assignment", 60.0)[0]]
@@ -73,7 +73,7 @@ def programs(count: int) -> str:
 
 
 def several_guests(count: int) -> str:
-    """Up to three guests a host, ten seconds."""
+    """Measure problems with up to three guests per host, within ten seconds."""
     rows: list[list[Cell]] = []
     for hosts, guests in ((10, 10), (20, 20)):
         problems = windows(count, hosts, guests, max_guests=3)
@@ -103,8 +103,8 @@ def main() -> None:
         "coallocation",
         "Co-allocation: time and gap",
         f"All exact solvers prove the best pairs of {HOSTS} hosts and {GUESTS} guests in 15 to 28 ms; greedy is 6 to "
-        "14 % off, half a host to each guest 37 %. With up to three guests a host, proofs for 20 hosts take 0.2 to "
-        "0.7 s.",
+        "14 % off, half of a host for each guest 37 %. With up to three guests per host, proofs for 20 hosts take "
+        "0.2 to 0.7 s.",
         tables,
         f"Windows of the ASAX paper's workflows, {count} per line, seeds spawned from 91, limit {LIMIT_S:g} s "
         "(several guests: 10 s), one thread, solvers warm, answers verified. `to optimum` is against the assignment's "

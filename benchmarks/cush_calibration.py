@@ -1,12 +1,13 @@
 """Fits the penalties of the locality model to Table 1 of the CuSH paper, by a seeded search.
 
-One table for both machines: the eight baselines of each are to have the paper's NTAT, waits and rewards, and shortest
-job first with the right policy for every job those of CuSH, which it resembles (Figure 5): 54 numbers. Without the last
-ones, penalties of nothing fit best. The search (CMA-ES) makes the mean fourth power of ``ln(ours / paper)`` small, and
-pays for every rule whose better policy is not the paper's. It has nine parameters: the largest request, and for each
-type the right policy's penalty at 0 and 512 GPUs and what the wrong policy costs beyond it there. ``--falling`` lets
-penalties fall with the GPUs, too; ``--requested`` takes NTAT over the requested time, not the service time. It sees
-training job sets only; the errors that it prints are of others. Needs the extra train.
+A single table for both machines is fitted to 54 numbers: NTAT, waits and rewards of the eight baselines of each
+machine, and those of CuSH, for which shortest job first with the right policy for every job stands, because it
+resembles CuSH (Figure 5). Without CuSH's numbers, penalties of 0 fit best. The search (CMA-ES) minimizes the mean
+fourth power of ``ln(ours / paper)``, plus a cost for every rule whose better policy is not the paper's. It has nine
+parameters: the largest request, and for each type the penalty of the right policy and the additional penalty of the
+wrong policy, both at 0 and at 512 GPUs. ``--falling`` allows penalties to fall with the number of GPUs; ``--requested``
+divides NTAT by the requested time, not by the service time. The search uses only training jobsets; the printed errors
+are of other jobsets. Needs the extra train.
 """
 
 import argparse
@@ -20,15 +21,15 @@ from papers.cush.penalties import COLUMNS, PRINTED, Penalties, steps
 
 RIGHT = {WorkloadType.COMPUTE: Policy.DEPTH_FIRST, WorkloadType.NETWORK: Policy.BREADTH_FIRST}
 GPUS = 512
-"""Each line is told by its values at 0 and at so many GPUs."""
+"""Each line is defined by its values at 0 and at this number of GPUs."""
 ORDER_WEIGHT, MARGIN = 0.3, 0.004
-"""What a logarithm costs by which a pair of policies is not ordered as printed, and by which it should be."""
+"""Cost per logarithm by which a pair of policies misses the printed order, and the margin of the right order."""
 CHECK = range(500_000, 500_600)
-"""Seeds of job sets on which the errors are printed."""
+"""Seeds of the jobsets for the printed errors."""
 
 
 def decoded(numbers: FloatArray, *, rising: bool) -> tuple[float, PenaltyTable]:
-    """Return the largest request and the lines that the nine numbers of the search stand for."""
+    """Return the largest request and the table that the nine numbers of the search encode."""
     lines = {}
     for (kind, right), four in zip(RIGHT.items(), np.exp(numbers[1:]).reshape(2, 4), strict=True):
         low, high, more_low, more_high = four.tolist()
@@ -41,7 +42,7 @@ def decoded(numbers: FloatArray, *, rising: bool) -> tuple[float, PenaltyTable]:
 
 
 def encoded(share: float, table: PenaltyTable, *, rising: bool) -> FloatArray:
-    """Return the numbers that stand for a table, about: what they cannot say is as near as they come."""
+    """Return the numbers that encode a table, or the nearest one that they can represent."""
     numbers = [np.log(share / (1 - share))]
     for kind, right in RIGHT.items():
         low, high, wrong_low, wrong_high = (
@@ -56,14 +57,14 @@ def encoded(share: float, table: PenaltyTable, *, rising: bool) -> FloatArray:
 
 
 def loss_of(values: FloatArray) -> float:
-    """Return what the search makes small."""
+    """Return the loss that the search minimizes."""
     errors = np.log(values / PRINTED)
     missing = np.maximum(0.0, MARGIN - steps(values) * np.sign(steps(PRINTED)))
     return float((errors**4).mean() ** 0.25 + ORDER_WEIGHT * missing.sum())
 
 
 def report(penalties: Penalties) -> None:
-    """Print the coefficients and their errors on other job sets than those of the search."""
+    """Print the coefficients, and their errors on jobsets that the search does not use."""
     values = penalties.means(CHECK)
     errors, wrong = np.abs(np.log(values / PRINTED)), steps(values) * steps(PRINTED) < 0
     print(f"loss {loss_of(values):.3f}, share {penalties.share:.3f}")
@@ -71,18 +72,18 @@ def report(penalties: Penalties) -> None:
         print(f"  {kind.label}, {policy.label}: {line.base:.3f} + {line.per_gpu:.5f} per GPU")
     for number, column in enumerate(COLUMNS):
         of = errors[..., number]
-        print(f"  {column}: largest |ln| {of.max():.3f}, mean {of.mean():.3f}, {wrong[..., number].sum()} of 8 not so")
+        print(f"  {column}: largest |ln| {of.max():.3f}, mean {of.mean():.3f}, {wrong[..., number].sum()} of 8 wrong")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sets", type=int, default=60, help="training job sets, seeds from 0 on")
+    parser.add_argument("--sets", type=int, default=60, help="number of training jobsets, with seeds from 0 on")
     parser.add_argument("--generations", type=int, default=60)
     parser.add_argument("--population", type=int, default=14)
     parser.add_argument("--sigma", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--falling", action="store_true", help="let penalties fall with the GPUs, too")
-    parser.add_argument("--requested", action="store_true", help="take NTAT over the requested time")
+    parser.add_argument("--falling", action="store_true", help="allow penalties to fall with the number of GPUs")
+    parser.add_argument("--requested", action="store_true", help="divide NTAT by the requested time")
     options = parser.parse_args()
     rising = not options.falling
 

@@ -1,4 +1,4 @@
-"""What the parts of ``evolved-priority`` are worth: networks evolved alike, without some features, logs or neurons."""
+"""The gain by each part of ``evolved-priority``: networks evolved without some features, logs or neurons."""
 
 import time
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ TRAINED_ON = {
     "lublin_256_est.swf.gz": 256,
     "Sandia-Ross-2001-1.1-cln.swf.gz": 0,
 }
-"""Files of logs, and the sizes of their machines; 0 for what the file says."""
+"""Files of logs, and the sizes of their machines; 0 for the size in the file."""
 PREDICTED = ("predicted", "wait_per_predicted")
 USERS = (*PREDICTED, "used_of_limit")
 SEEDS = (1, 2, 3, 4, 5)
@@ -30,7 +30,7 @@ SLOWDOWN = 1
 
 
 def without(names: tuple[str, ...]) -> str:
-    """Return the features but some."""
+    """Return all features except some."""
     return ",".join(name for name in FEATURES if name not in names)
 
 
@@ -43,11 +43,11 @@ CASES: Mapping[str, Mapping[str, Any]] = {
     "three features, linear": {"hidden": 0, "features": "limit,predicted,starving"},
     "one log": {"logs": ("SDSC-SP2-1998-4.2-cln.swf.gz",)},
 }
-"""What differs from a training with all features on all logs."""
+"""Differences from a training with all features on all logs, by name."""
 
 
 def evolved(folder: str, case: Mapping[str, Any], generations: int) -> FloatArray:
-    """Return the network that a training of a case finds."""
+    """Return the network that the training of a case finds."""
     options = dict(case)
     seed, logs = options.pop("seed", SEEDS[0]), options.pop("logs", tuple(TRAINED_ON))
     training = EvolvedPriorityTraining(
@@ -62,8 +62,8 @@ def evolved(folder: str, case: Mapping[str, Any], generations: int) -> FloatArra
 
 def main() -> None:
     parser = page_parser(__doc__, "two generations, a variant of KTH-SP2", "the traces of the logs")
-    parser.add_argument("--generations", type=int, default=60, help="of each training")
-    parser.add_argument("--variants", type=int, default=10, help="of each log")
+    parser.add_argument("--generations", type=int, default=60, help="generations of each training")
+    parser.add_argument("--variants", type=int, default=10, help="variants of each log")
     asked = parser.parse_args()
     generations, variants = (2, 2) if asked.quick else (asked.generations, asked.variants)
     rivals = {"easy": Rival(as_scheduler("fcfs+easy"))}
@@ -86,7 +86,7 @@ def main() -> None:
         sections.append(f"## {title}\n\n{table}")
     write_page(
         "evolved_ablations",
-        "What the parts of an evolved order are worth",
+        "The gain by each part of an evolved order",
         CLAIM,
         sections,
         f"Each network was evolved for {generations} generations of 48 candidates on {len(TRAINED_ON)} logs (but for "

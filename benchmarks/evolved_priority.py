@@ -1,4 +1,4 @@
-"""``evolved-priority`` and its rivals on logs that it was not trained on, on the same variants of each log."""
+"""``evolved-priority`` and other policies on logs that its training does not use, on the same variants of each log."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -35,7 +35,7 @@ LOGS = {
     "SDSC-BLUE": ("SDSC-BLUE-2000-4.2-cln.swf.gz", 40_000),
     "CEA-Curie": ("CEA-Curie-2011-2.1-cln.swf.gz", 40_000),
 }
-"""Files of logs, and how many of their first jobs are simulated; 0 for all."""
+"""Files of logs, and the number of their first jobs that are simulated; 0 for all."""
 RULES = ("wfp3", "unicep", "sjf", "smallest-area", "f1", "f2", "f3", "f4", "evolved-formula")
 AGENTS = ("rlscheduler", "dras-ppo", "dras-dql")
 # Found by `allocopt train multifactor --option blocks=10 --option held_out=0 --seed 1` on the logs of `balanced`.
@@ -46,20 +46,20 @@ WAIT, LONGEST = 0, 3
 
 
 def shown(values: FloatArray) -> str:
-    """Write a mean over variants and its interval of 95 %."""
+    """Format a mean over variants with its 95 % interval."""
     mean, low, high = Interval.of(values)
     return f"{mean:.3f} ({low:.3f} .. {high:.3f})"
 
 
 class Rival(NamedTuple):
-    """A policy, and whether it is told whose a job is."""
+    """A policy, and whether it knows the users of jobs."""
 
     scheduler: AnyScheduler
     knows_users: bool = True
 
 
 def rivals(weights: Sequence[str]) -> dict[str, Rival]:
-    """Return the policies by name: EASY first, then its rivals, then networks, and controls of the first of these."""
+    """Return the policies by name: EASY, its rivals, the networks, and controls of the first network."""
     sjbf = ListScheduler(FirstComeFirstServed(), Backfill.EASY, ShortestJobFirst())
     found = {"easy": Rival(as_scheduler("fcfs+easy")), "easy-sjbf": Rival(sjbf)}
     found["multifactor, tuned"] = Rival(ListScheduler(MULTIFACTOR, Backfill.EASY))
@@ -78,12 +78,12 @@ def rivals(weights: Sequence[str]) -> dict[str, Rival]:
 
 
 def judged_logs(folder: Path, *, is_quick: bool) -> Iterator[tuple[str, Workload, int]]:
-    """Yield the logs by name, with the sizes of their machines; the first one only if it is to be quick."""
+    """Yield the logs by name, with the sizes of their machines; only the first one in a quick run."""
     for log, (name, jobs) in list(LOGS.items())[: 1 if is_quick else None]:
         workload = read_workload(folder / "traces" / name)
         machine = workload.machine_processors
         if machine is None:
-            raise BadFileError(f"{folder / 'traces' / name}: it does not say how many processors the machine has")
+            raise BadFileError(f"{folder / 'traces' / name}: does not state the number of processors of the machine")
         workload = workload.fitting(machine)
         yield log, workload.stretch(0, jobs or len(workload)), machine
 
@@ -113,7 +113,7 @@ def measured(
     rng = np.random.default_rng(20_260)
     others = [varied_run_times(workload, rng) for _ in range(variants)]
     runs = [(other, machine, rival) for rival, other in product(found.values(), others)]
-    # Policies in Python hold the interpreter, so that threads would wait for one another.
+    # Policies in Python hold the GIL, so that threads would block one another.
     with ProcessPoolExecutor(2, mp_context=get_context("forkserver")) as pool:
         values = np.array(list(pool.map(measures, *zip(*runs, strict=True))))
     values = values.reshape(len(found), variants, len(MEASURES))
@@ -121,7 +121,7 @@ def measured(
 
 
 def verdict(log: str, found: Mapping[str, FloatArray], network: str) -> list[Cell]:
-    """Return what a network is worth beside WFP3 and UNICEP on a log, by paired differences of mean waits."""
+    """Return the comparison of a network with WFP3 and UNICEP on a log, by paired differences of mean waits."""
     better = min(("wfp3", "unicep"), key=lambda name: float(found[name][:, WAIT].mean()))
     differences = [shown(found[network][:, WAIT] - found[name][:, WAIT]) for name in ("wfp3", "unicep")]
     ratio = shown(found[network][:, WAIT] / found[better][:, WAIT])
@@ -131,7 +131,9 @@ def verdict(log: str, found: Mapping[str, FloatArray], network: str) -> list[Cel
 def main() -> None:
     parser = page_parser(__doc__, "two variants of KTH-SP2", "the traces of the logs")
     parser.add_argument("--variants", type=int, default=20, help="variants of each log")
-    parser.add_argument("--weights", nargs="+", default=shipped_weights("evolved-priority"), help="names, or files")
+    parser.add_argument(
+        "--weights", nargs="+", default=shipped_weights("evolved-priority"), help="names of shipped weights, or files"
+    )
     asked = parser.parse_args()
     found = rivals(asked.weights)
     networks = [name.rpartition("/")[2] for name in asked.weights]
@@ -149,15 +151,15 @@ def main() -> None:
     write_page(
         "evolved_priority",
         "An evolved queue order beside rules",
-        "A network that was evolved on five logs orders the queues of four others. With weights `balanced` jobs wait 9 "
-        "to 30 % less than under the better of WFP3 and UNICEP, and the intervals exclude 0 on every log. The longest "
-        "waits are 0.98 to 1.43 of EASY's. A formula of three features, `evolved-formula`, comes close in mean waits. "
-        "Of the learned agents `dras-ppo` comes nearest, and on CTC-SP2 jobs wait 4 % less under it; under "
-        "`rlscheduler` and `dras-dql` they wait longer on all four logs.",
+        "A network that was evolved on five logs orders the queues of four others. With weights `balanced` jobs wait "
+        "9 to 30 % less than under the better of WFP3 and UNICEP, and the intervals exclude 0 on every log. The "
+        "longest waits are 0.98 to 1.43 times EASY's. A formula of three features, `evolved-formula`, has similar "
+        "mean waits. The best other learned agent is `dras-ppo`: on CTC-SP2 jobs wait 4 % less under it than under "
+        "the network; under `rlscheduler` and `dras-dql` they wait longer on all four logs.",
         sections,
-        "All measures are over those of EASY on the same variant: means over variants and their intervals of 95 %. "
-        f"In a variant run times are multiplied by exp(N(0, {JITTER})). All policies backfill as EASY does. "
-        "Differences of mean waits are paired, in units of EASY's.",
+        "All measures are relative to those of EASY on the same variant: means over variants with 95 % intervals. In "
+        f"a variant run times are multiplied by exp(N(0, {JITTER})). All policies backfill as EASY does. Differences "
+        "of mean waits are paired, in units of EASY's.",
         is_quick=asked.quick,
     )
 

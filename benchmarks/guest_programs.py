@@ -1,7 +1,7 @@
-"""Small programs that host guests or are guests: ``python benchmarks/guest_programs.py KIND SECONDS``.
+"""Small programs that run as hosts or as guests: ``python benchmarks/guest_programs.py KIND SECONDS``.
 
-They do a fixed amount of work, which takes about so many seconds alone on a core. They print when they begin and end,
-and when a busy phase of theirs begins, in seconds since 1970.
+They do a fixed amount of work, which takes about SECONDS on a core of their own. They print the times of their begin
+and end, and the begin of each busy phase, in seconds since 1970.
 """
 
 import os
@@ -22,7 +22,7 @@ def busy(seconds: float) -> None:
 
 
 def reads_and_writes(seconds: float) -> None:
-    """Write to a file and wait for it, for as many steps as take some seconds alone."""
+    """Write to a file and wait for it, in as many steps as take the given seconds without other programs."""
     with tempfile.TemporaryFile() as file:
         for _ in range(round(seconds / 0.1)):
             file.seek(0)
@@ -33,7 +33,7 @@ def reads_and_writes(seconds: float) -> None:
 
 
 def streams(seconds: float) -> None:
-    """Copy 64 MiB again and again for some seconds of processor time."""
+    """Copy 64 MiB repeatedly for some seconds of processor time."""
     memory = bytearray(1 << 26)
     until = time.process_time() + seconds
     while time.process_time() < until:
@@ -41,7 +41,7 @@ def streams(seconds: float) -> None:
 
 
 def phases(seconds: float) -> None:
-    """Wait for a while, then compute for as long, in turn."""
+    """Wait and compute in turn, for equal times."""
     for _ in range(round(seconds / (2 * PHASE_S))):
         time.sleep(PHASE_S)
         print(f"busy {time.time()}", flush=True)
@@ -57,7 +57,7 @@ PROGRAMS: Mapping[str, Callable[[float], None]] = {
 
 
 def main() -> None:
-    """Run one."""
+    """Run one program."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("kind", choices=PROGRAMS)
     parser.add_argument("seconds", type=float)

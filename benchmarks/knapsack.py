@@ -16,7 +16,7 @@ from papers.pages import page_parser, write_page
 NODES, WINDOW = 4360, 50
 TRACE = Path("traces") / "Theta-2018-01.swf.gz"
 REPEAT = 3
-"""How often `dp` solves a problem; the least time counts, for other processes may run beside it."""
+"""Number of times that `dp` solves a problem; the least time counts, because other processes may disturb it."""
 INTEGER = ("cp-sat", "scip", "highs")
 POLICIES = (
     ("fcfs, easy", allocopt.simulator.ListScheduler(allocopt.get_policy("fcfs"), allocopt.simulator.Backfill.EASY)),  # type: ignore[arg-type]
@@ -28,7 +28,7 @@ POLICIES = (
 
 
 def windows(count: int, **options: object) -> list[allocopt.knapsack.KnapsackProblem]:
-    """Draw problems; the same options give the same ones."""
+    """Draw problems; equal options give equal problems."""
     rngs = np.random.default_rng(41).spawn(count)
     return [synthetic_knapsack("knapsack", rng, NODES, WINDOW, **options) for rng in rngs]  # type: ignore[arg-type]
 
@@ -36,7 +36,7 @@ def windows(count: int, **options: object) -> list[allocopt.knapsack.KnapsackPro
 def timed(
     problems: Sequence[allocopt.knapsack.KnapsackProblem], name: str, repeat: int = 1
 ) -> tuple[list[float], list[float], int]:
-    """Solve problems with one warm solver; return the least milliseconds, objectives, and how many were proved."""
+    """Solve problems with one warm solver; return the least milliseconds, the objectives, and the number of proofs."""
     solver = allocopt.get_solver(name, None, problems[0].kind)
     allocopt.solve(problems[0], solver=solver, time_limit=60.0)
     times, objectives, proved = [], [], 0
@@ -54,7 +54,7 @@ def timed(
 
 
 def one_resource(count: int, few: int) -> str:
-    """`dp` on many windows, integer programs on the first of them."""
+    """Measure `dp` on many windows, and integer programs on the first of them."""
     rows: list[list[Cell]] = []
     for reward in allocopt.knapsack.Reward:
         for load in (0.0, 0.5, 0.9):
@@ -74,7 +74,7 @@ def one_resource(count: int, few: int) -> str:
 
 
 def whole_table(count: int) -> str:
-    """Fill the whole table D[k][c] of 50 jobs that about fit 4,360 free nodes together, so that both k and c go far."""
+    """Fill the whole table D[k][c] of 50 jobs that together need about 4,360 nodes, so that k and c become large."""
     times = []
     for rng in np.random.default_rng(43).spawn(count):
         jobs = tuple(
@@ -98,7 +98,7 @@ def whole_table(count: int) -> str:
 
 
 def several(few: int) -> str:
-    """Integer programs with three resources, and with six slots."""
+    """Measure integer programs with three resources, and with six slots."""
     rows: list[list[Cell]] = []
     for what, options in (("three resources", {"resources": 3}), ("six slots", {"slots": 6, "load": 0.8})):
         for reward in allocopt.knapsack.Reward:
@@ -136,8 +136,8 @@ def main() -> None:
     count, few = (10, 2) if quick else (200, 10)
     tables = [
         f"## One resource\n\n{one_resource(count, few)}",
-        f"The whole table D[k][c] of {WINDOW} jobs of 80 to 94 nodes and {NODES:,} free ones, as it is filled where "
-        f"greedy selections and bounds leave nothing out: {whole_table(count)}.",
+        f"The whole table D[k][c] of {WINDOW} jobs of 80 to 94 nodes and {NODES:,} free ones, which is filled if "
+        f"greedy selections and bounds exclude nothing: {whole_table(count)}.",
         f"## Several resources, slots\n\n{several(few)}",
     ]
     if (arguments.data / TRACE).exists():
@@ -146,12 +146,12 @@ def main() -> None:
         "knapsack",
         "Knapsacks of the size of Theta",
         f"`dp` proves knapsacks of {WINDOW} jobs on {NODES:,} nodes in 0.2 to 1 ms, 11 to 123 times as fast as "
-        "integer programs, which come to the same values; several resources take these 6 to 117 ms. On Theta's trace "
-        "the paper's Optimization waits longer than FCFS with EASY.",
+        "integer programs, which find the same values; with several resources these take 6 to 117 ms. On Theta's "
+        "trace jobs wait longer under the paper's Optimization than under FCFS with EASY.",
         tables,
         f"Synthetic problems ({WINDOW} jobs of log-uniform sizes; {NODES:,} nodes, of which a share, the load, is in "
-        f"use), {count} for `dp` and the first {few} of them for integer programs, whose times stand as ratios of the "
-        f"means, or as median and largest. `dp` is timed {REPEAT} times and the least time counts; verification "
+        f"use), {count} for `dp` and the first {few} of them for integer programs, whose times are given as ratios of "
+        f"means, or as median and maximum. `dp` is timed {REPEAT} times and the least time counts; verification "
         "included, kernels and child processes are warm, one thread.",
         is_quick=quick,
     )

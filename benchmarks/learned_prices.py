@@ -1,4 +1,4 @@
-"""What learned prices are worth: `lns-prices` against `lns` at equal time, on windows that training never sees."""
+"""The gain by learned prices: `lns-prices` against `lns` in equal time, on windows that no training uses."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,14 +32,14 @@ LARGE = {"L1": (FatTreeOptions(10, 16, 25), 1000, 50, 38), "L2": (FatTreeOptions
 LIMITS_MS = {"paper": (0.3, 1.0, 3.0), "repo": (0.3, 1.0, 3.0), "L1": (50.0,), "L2": (50.0,)}
 COUNTS = {"paper": 300, "repo": 100, "L1": 30, "L2": 30}
 PROOF_S = 5.0
-"""Time in which `exact` proves the optimum of a small window, or it does not count."""
+"""Time limit of `exact` for the optimum of a small window; windows without a proof are not used."""
 BEST_KNOWN_S = 0.75
-"""Time of each of the searches whose best allocation is the best known one of a large window."""
+"""Time of each search for a large window; the best allocation of all searches is the best known one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shuffled(LnsPrices):
-    """The control: what the network says of a leaf is said of another one. It is not asked again, which costs less."""
+    """The control: predictions for leaves are permuted. They are computed beforehand, which saves this solver time."""
 
     predictions: Mapping[int, Prediction] | None = None
 
@@ -50,21 +50,21 @@ class Shuffled(LnsPrices):
 
 
 def small_windows(family: str) -> Iterator[TopologyProblem]:
-    """Replay the paper's workload, advanced by the exact SCAS optimum, as the shipped windows were made."""
+    """Replay the paper's workload, advanced by the exact SCAS optimum, in the same way as for the shipped windows."""
     drawing, allocating = np.random.default_rng(EVALUATION_SEEDS.start + 1).spawn(2)
     allocate = solver_allocator("dp", "scas", 1000, allocating)
     return windows(uniform_workload(100_000, drawing), CLUSTERS[family], 60.0, allocate, min_jobs=3, skip=60)
 
 
 def large_windows(family: str, count: int) -> list[TopologyProblem]:
-    """Draw windows as the shipped one of that name was drawn."""
+    """Draw windows in the same way as the shipped window of that name."""
     tree, n_idle, n_jobs, most = LARGE[family]
     rng = np.random.default_rng(EVALUATION_SEEDS.start + 2)
     return [drawn_window("large", rng, n_idle, n_jobs, 2, most, 12.0, tree=tree) for _ in range(count)]
 
 
 def proved(problems: Iterable[TopologyProblem]) -> Iterator[tuple[TopologyProblem, float]]:
-    """Yield the windows of which `exact` proves an optimum, and the optimum."""
+    """Yield the windows whose optimum `exact` proves, with the optimum."""
     for problem in problems:
         result = allocopt.solve(problem, strategy="free", solver="exact", time_limit=PROOF_S)
         if result.status is allocopt.Status.OPTIMAL:
@@ -72,7 +72,7 @@ def proved(problems: Iterable[TopologyProblem]) -> Iterator[tuple[TopologyProble
 
 
 def best_known(problems: Sequence[TopologyProblem]) -> Iterator[tuple[TopologyProblem, float]]:
-    """Yield the windows and the best that long searches find, half of them without the network."""
+    """Yield the windows with the best cost of long searches, half of which do not use the network."""
     for problem in problems:
         found = [
             solver.solve(problem, Budget(BEST_KNOWN_S), seed).objective or np.inf
@@ -97,7 +97,7 @@ def measured(
 ) -> dict[str, np.ndarray]:
     """Solve every window with every seed; return costs by window and seed.
 
-    The solvers take turns in being first: who comes after another finds the window in the processor's caches.
+    The solvers take turns in being first, because a later solver finds the window in the processor's caches.
     """
     costs = {name: np.empty((len(problems), len(SEEDS))) for name in solvers}
     for window, problem in enumerate(problems):
@@ -109,7 +109,7 @@ def measured(
 
 
 def row_of(family: str, limit_ms: float, known: Sequence[tuple[TopologyProblem, float]]) -> list[Cell]:
-    """Return a row: mean gaps, by what part that with prices is smaller than that of `lns`, with standard error."""
+    """Return a row: mean gaps, their difference's standard error, and the share of `lns`'s gap that prices remove."""
     problems, best = [problem for problem, _ in known], np.array([cost for _, cost in known])
     solvers: dict[str, Solver] = {"lns": Lns(), "lns-prices": LnsPrices(), "shuffled": shuffled(problems)}
     for solver in solvers.values():
@@ -141,7 +141,7 @@ def bound_rows(family: str, known: Sequence[tuple[TopologyProblem, float]]) -> I
 def main() -> None:
     parser = page_parser(__doc__, "a tenth of the windows")
     parser.add_argument(
-        "--cpu", action="store_true", help="processor time for wall clock: on a machine with other work"
+        "--cpu", action="store_true", help="measure processor time instead of wall clock, for a machine with other work"
     )
     arguments = parser.parse_args()
     if arguments.cpu:
@@ -164,9 +164,9 @@ def main() -> None:
     clock = "processor time of the one thread" if arguments.cpu else "wall clock"
     write_page(
         "learned_prices",
-        "What learned prices are worth",
-        "At equal time learned prices take 53 to 86 % off the gap of `lns` on windows of the NSA paper's workload, 46 "
-        "to 49 % on large ones. The same prices given to other leaves make the gap larger.",
+        "The gain by learned prices",
+        "In equal time learned prices reduce the gap of `lns` by 53 to 86 % on windows of the NSA paper's workload, "
+        "and by 46 to 49 % on large ones. The same prices assigned to other leaves enlarge the gap.",
         [
             "## Gaps at equal time",
             table,
@@ -177,9 +177,10 @@ def main() -> None:
         f"counted), seeds {SEEDS}. `paper` and `repo` are the NSA paper's workload on its cluster and on that of its "
         "repository, which no training window comes from; L1 and L2 are drawn as the shipped ones of that name. Gaps "
         f"are to optima proved by `exact` in {PROOF_S:g} s each; for L1 and L2 to the best cost that is known. "
-        "`shuffled` is the control: the network's prices, of other leaves. `cut` is the part of the gap of `lns` that "
-        "is gone, the error that of the mean difference over windows, in percent of the optimum. Bounds lie so far "
-        "below, the first allocation, before any search, above the optimum or the best known cost.",
+        "`shuffled` is the control: the network's prices, assigned to other leaves. `cut` is the share of the gap of "
+        "`lns` that is removed; the error is that of the mean difference over windows, in percent of the optimum. "
+        "The second table shows how far bounds are below, and the first allocation, before any search, is above the "
+        "optimum or the best known cost.",
         is_quick=arguments.quick,
     )
 

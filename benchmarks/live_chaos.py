@@ -1,7 +1,8 @@
-"""Disturbances of ``allocopt live slurm`` on a real Slurm: whether all jobs run, where they may, none held or moved.
+"""Disturbances of ``allocopt live slurm`` on a real Slurm: all jobs must run on allowed nodes, and none stay held.
 
 The service is killed, slurmctld restarts, nodes drain, a job is cancelled or changed while its pin or its nice value is
-under way, squeue hangs, the clock goes back, each at a random moment of a queue of jobs, an array among them.
+being set, squeue hangs, or the clock goes back. Each happens at a random time while a queue of jobs runs, which
+includes a job array.
 """
 
 import random
@@ -23,10 +24,10 @@ from benchmarks.virtual_slurm import VirtualSlurm, open_folder, running, tree_fi
 NODES, JOBS, TASKS, DRAINED = 16, 6, 3, 5
 BACK_S = 3600
 WAYS = {"pin": ("--pin", "--hold", "{hold:g}", "--pin-for", "5"), "order": ("--order", "evolved-formula")}
-"""Options of the service, by what it does."""
-MARGIN_S = 2.0  # for times of whole seconds, and for asking
+"""Options of the service, by its function."""
+MARGIN_S = 2.0  # tolerance for times in whole seconds, and for the requests
 GIVE_UP_S = 60.0
-# Commands that the service meets instead of Slurm's own.
+# Commands that the service finds instead of Slurm's own.
 SQUEUE = '#!/bin/sh\nwhile [ -f "{folder}/hang" ]; do sleep 0.1; done\nexec {squeue} "$@"\n'
 SCONTROL = """\
 #!/bin/sh
@@ -52,20 +53,20 @@ time.time = lambda: its_own() + float(Path("{folder}", "clock").read_text())
 
 @dataclass(slots=True)
 class Round:
-    """A service beside a queue of jobs, of which one thing goes wrong.
+    """A service and a queue of jobs, with one disturbance.
 
     Parameters
     ----------
     folder
-        Of the service's own files.
+        Folder of the service's own files.
     way
-        What the service does, of `WAYS`.
+        Function of the service, one of `WAYS`.
     hold
-        Seconds after which what is held is free by itself.
+        Seconds after which a held job is released automatically.
     hang
         Seconds for which squeue hangs.
     sizes
-        Nodes that each job asks for, by its id.
+        Number of nodes for which each job asks, by its id.
     nodes
         Nodes that each job had, by its id.
     """
@@ -90,7 +91,7 @@ class Round:
         return self.folder / "journal.jsonl"
 
     def start(self) -> "subprocess.Popen[bytes]":
-        """Start a service that meets our commands and our clock, and wait until it has begun."""
+        """Start a service with our commands and our clock, and wait until it has begun."""
         path = self.cluster.env["PATH"]
         for name, text in (("squeue", SQUEUE), ("scontrol", SCONTROL)):
             found = self.cluster.said("which", name)
@@ -109,16 +110,16 @@ class Round:
         return service
 
     def until(self, is_so: Callable[[], object], what: str) -> None:
-        """Wait for a thing that has to happen."""
+        """Wait for a condition that has to become true."""
         end = time.monotonic() + GIVE_UP_S
         while not is_so():
             if time.monotonic() > end:
                 said = (self.folder / "said").read_text()
-                raise TimeoutError(f"it did not happen within {GIVE_UP_S:g} s that {what}\n{said}")
+                raise TimeoutError(f"not within {GIVE_UP_S:g} s: {what}\n{said}")
             time.sleep(0.2)
 
     def watch(self) -> bool:
-        """Look how long jobs are held, and return whether all are over."""
+        """Record how long jobs are held, and return whether all have ended."""
         with suppress(subprocess.CalledProcessError):
             look = Slurm(self.cluster.env).look()
             held = [job for job in look.jobs if job.state == "PENDING" and job.is_marked]
@@ -138,7 +139,7 @@ class Round:
         return False
 
     def check(self) -> None:
-        """Note what must not be."""
+        """Record violations."""
         rows = self.cluster.said("squeue", "-h", "-a", "-t", "all", "-o", "%i|%T|%N").splitlines()
         ended = {row.split("|")[0]: row.split("|")[1:] for row in rows}
         chosen = self._pinned()
@@ -159,7 +160,7 @@ class Round:
             self.faults.append(f"a job was held for {self.longest_s:.1f} s")
 
     def _pinned(self) -> dict[str, str]:
-        """Return the nodes of jobs that were pinned to the end, none if the service was killed, which tells no more."""
+        """Return the nodes of jobs that stayed pinned; none if the service was killed, since its journal ends early."""
         chosen: dict[str, str] = {}
         for event in read_journal(self.journal):
             if event["event"] == "pinned":
@@ -195,8 +196,8 @@ def cancelled(one: Round, service: "subprocess.Popen[bytes]") -> None:
 def changed(one: Round, service: "subprocess.Popen[bytes]") -> None:
     size = one.rng.randint(1, NODES // 2)
     scontrol = one.cluster.said("which", "scontrol")
-    # With less than this, Slurm alone leaves jobs that fit nowhere: more nodes than a largest count that stays, or CPUs
-    # of the nodes before.
+    # With fewer changes Slurm itself leaves jobs that fit nowhere: with more nodes than an unchanged maximum, or with
+    # the CPUs of the former nodes.
     asked = f"NumNodes={size}-{size} NumTasks={size} NumCPUs={size} TimeLimit=3"
     one.sizes[_hooked(one, f"{scontrol} update JobId=$1 {asked}")] = size
 
@@ -215,14 +216,14 @@ def clock(one: Round, service: "subprocess.Popen[bytes]") -> None:
 
 
 def _hooked(one: Round, command: str) -> str:
-    """Let a command meet the next job that is pinned or ordered, just before, and return its id."""
+    """Run a command just before the next job is pinned or ordered, and return the id of this job."""
     _written(one.folder / "hook", f'echo "$1" > "{one.folder}/met"\n{command}\n')
-    one.until(lambda: (one.folder / "met").exists() or one.watch(), "a job is told something")
+    one.until(lambda: (one.folder / "met").exists() or one.watch(), "a job is pinned or ordered")
     return (one.folder / "met").read_text().strip() if (one.folder / "met").exists() else ""
 
 
 def _written(path: Path, text: str) -> None:
-    """Write a file that is read meanwhile."""
+    """Write a file atomically, because it is read at the same time."""
     path.with_suffix(".new").write_text(text)
     path.with_suffix(".new").rename(path)
 
@@ -239,14 +240,14 @@ DISTURBANCES: Mapping[str, Callable[[Round, "subprocess.Popen[bytes]"], None]] =
 
 
 def disturbed(cluster: VirtualSlurm, name: str, seed: int, way: str, hold: float, hang: float) -> Round:
-    """Run a queue of jobs with a disturbance, and return what came of it."""
+    """Run a queue of jobs with a disturbance, and return the round with its violations."""
     with TemporaryDirectory() as folder:
         one = Round(cluster, Path(folder), random.Random(f"{name} {seed}"), way, hold, hang)
         try:
             _run(one, name)
         except TimeoutError as error:
             one.faults.append(str(error))
-            # The next round begins on a cluster of its own.
+            # Cancel all jobs, so that the next round begins on an idle cluster.
             cluster.said("scancel", "-u", "root")
     return one
 
@@ -261,7 +262,7 @@ def _run(one: Round, name: str) -> None:
             one.sizes[one.cluster.submitted(size, rng.uniform(0.5, 1.5))] = size
         array = one.cluster.submitted(size, rng.uniform(0.5, 1.5), f"--array=1-{TASKS}")
         one.sizes |= {f"{array}_{task}": size for task in range(1, TASKS + 1)}
-        # A hook waits by itself.
+        # Disturbances of a job wait for their hook; all others come at a random time.
         if "job" not in name:
             one.until(lambda: one.watch() or one.is_begun, "a job is marked")
             end = time.monotonic() + rng.uniform(0, 3)
@@ -282,7 +283,7 @@ def _run(one: Round, name: str) -> None:
 
 
 def partitions() -> str:
-    """Return the lines of two partitions of all nodes, the second for what blocks the first."""
+    """Return the lines of two partitions of all nodes; the second one is for jobs that block the first."""
     return "\n".join(
         f"PartitionName={name} Nodes=ALL OverSubscribe=EXCLUSIVE" for name in ("main Default=YES", "other")
     )
@@ -290,10 +291,10 @@ def partitions() -> str:
 
 def main() -> None:
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=20, help="of each disturbance")
-    parser.add_argument("--port", type=int, default=17000, help="of slurmctld, those of the nodes behind it")
-    parser.add_argument("--only", help="one disturbance")
-    parser.add_argument("--way", choices=WAYS, default="pin", help="what the service does")
+    parser.add_argument("--rounds", type=int, default=20, help="rounds of each disturbance")
+    parser.add_argument("--port", type=int, default=17000, help="port of slurmctld; those of the nodes follow")
+    parser.add_argument("--only", help="run only this disturbance")
+    parser.add_argument("--way", choices=WAYS, default="pin", help="function of the service")
     parser.add_argument("--hold", type=float, default=30.0)
     parser.add_argument("--hang", type=float, default=30.0, help="seconds for which squeue hangs")
     given = parser.parse_args()

@@ -1,8 +1,8 @@
-"""Eight guests beside four jobs of a real Slurm, by ``allocopt live guests``: what sharing gains, and what hosts lose.
+"""Eight guests on the cores of four jobs of a real Slurm, by ``allocopt live guests``: gain by sharing, loss of hosts.
 
-Two nodes of one core each are cores 0 and 1 of this machine. There are four jobs, the hosts, and eight guests, of four
-kinds: they compute, write, copy memory, or compute and wait in turn. Guests wait for nodes of their own, or are guests.
-Needs Slurm's daemons and munge, root, and control groups that may be written. Takes about a quarter of an hour.
+The two nodes have one core each: cores 0 and 1 of this machine. There are four jobs, the hosts, and eight guests, of
+four kinds: they compute, write, copy memory, or compute and wait in turn. The guests run as guests, or wait for nodes
+of their own. Needs Slurm's daemons and munge, root, and writable control groups. Takes about a quarter of an hour.
 """
 
 import json
@@ -28,9 +28,10 @@ from papers.pages import write_page
 
 PROGRAM = Path(__file__).with_name("guest_programs.py")
 CLAIM = (
-    "Eight guests beside four hosts end after 41 s on average, as jobs of their own after 92 s, and the two cores are "
-    "79 to 85 % busy, not 70 %. Under `asax` hosts take up to 5 % longer, at a quota of a half up to 10 %, of a fifth, "
-    "at which no guest is paused, up to 16 %. A host that suffers is relieved within 1.0 s."
+    "Eight guests on the cores of four hosts end after 41 s on average, as separate jobs after 92 s, and the two "
+    "cores are 79 to 85 % busy instead of 70 %. Hosts take up to 5 % longer under `asax`, up to 10 % with a quota of "
+    "a half, and up to 16 % with a quota of a fifth, at which no guest is paused. The guest of a suffering host is "
+    "paused within 1.0 s."
 )
 HOST_S, GUEST_S = 36.0, 6.0
 KINDS = tuple(PROGRAMS)
@@ -43,25 +44,25 @@ WAYS: dict[str, tuple[str, ...]] = {
     "static-20": ("--policy", "static-50", "--option", "percent=20"),
     "asax": ("--policy", "asax", *LOSS),
 }
-"""How guests run: as jobs of Slurm, or by options of ``allocopt live guests``."""
+"""Ways to run guests: as jobs of Slurm, or by ``allocopt live guests`` with these options."""
 ROUNDS = 3
 GIVE_UP_S = 600.0
 BUSY = {"cpu": 0.5, "memory": 0.5, "io": 0.2, "mixed": 0.3}
-"""Share of a core that a guest of each kind is content with."""
+"""Share of a core that a guest of each kind needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What became of the jobs."""
+    """Results of a run."""
 
-    hosts_s: float  # until the last host had ended
-    all_s: float  # until the last job of any kind had ended
-    slower: dict[str, float]  # run time of the host of each kind over that alone
-    done: int  # guests that ended
-    response_s: float  # mean time until a guest had ended
-    busy: float  # cores that this machine kept busy until the last host had ended
+    hosts_s: float  # time until the last host ended
+    all_s: float  # time until the last job or guest ended
+    slower: dict[str, float]  # run time of the host of each kind over its run time without guests
+    done: int  # number of guests that ended
+    response_s: float  # mean time until a guest ended
+    busy: float  # mean number of busy cores of this machine until the last host ended
     pauses: int
-    paused_after_s: tuple[float, ...]  # for which a host had suffered when its guest was paused
+    paused_after_s: tuple[float, ...]  # time for which a host had suffered when its guest was paused
 
 
 def command_of(kind: str, seconds: float) -> list[str]:
@@ -96,7 +97,7 @@ def times_of(path: Path, word: str) -> list[float]:
 
 
 def busy_s() -> float:
-    """Return for how long the cores of this machine have been busy, all together."""
+    """Return the total busy time of all cores of this machine."""
     user, nice, system, *_ = map(int, Path("/proc/stat").read_text().split(None, 8)[1:8])
     return (user + nice + system) / os.sysconf("SC_CLK_TCK")
 
@@ -116,7 +117,7 @@ def guests_file(folder: Path) -> Path:
 
 @contextmanager
 def serving(cluster: VirtualSlurm, folder: Path, way: Sequence[str], seed: int) -> Iterator[None]:
-    """Run the service, and end it as Ctrl-C would, which programs in the background do not hear."""
+    """Run the service, and end it like Ctrl-C, which does not reach programs in the background."""
     words = ["live", "guests", str(guests_file(folder)), "--journal", str(folder / "journal.jsonl")]
     hosts = ["--slurm", "n[0000-0001]", "--comment", "host", "--rest", "3", "--seed", str(seed)]
     with (folder / "service.out").open("wb") as out:
@@ -130,7 +131,7 @@ def serving(cluster: VirtualSlurm, folder: Path, way: Sequence[str], seed: int) 
 
 
 def wait_for(cluster: VirtualSlurm, hosts: Collection[Path]) -> tuple[float, float]:
-    """Wait until Slurm has no job; return when the last host had ended, and for how long cores had been busy then."""
+    """Wait until Slurm has no job; return the end of the last host, and the busy time of all cores at that time."""
     until = time.monotonic() + GIVE_UP_S
     found: tuple[float, float] | None = None
     while cluster.said("squeue", "-h"):
@@ -143,7 +144,7 @@ def wait_for(cluster: VirtualSlurm, hosts: Collection[Path]) -> tuple[float, flo
 
 
 def run_once(cluster: VirtualSlurm, folder: Path, way: Sequence[str], alone: dict[str, float], seed: int) -> Run:
-    """Run hosts and guests once; ``alone`` has the run time of the host of each kind, or gets it."""
+    """Run hosts and guests once; ``alone`` has the run times of hosts without guests, or is filled with them."""
     order = np.random.default_rng(seed).permutation(KINDS).tolist()
     hosts = {kind: folder / f"{kind}-host.out" for kind in order}
     journal = folder / "journal.jsonl"
@@ -173,14 +174,14 @@ def run_once(cluster: VirtualSlurm, folder: Path, way: Sequence[str], alone: dic
 
 
 def _pauses(journal: Path) -> Iterator[float]:
-    """Yield for how long each host that suffered had done so when its guest was paused."""
+    """Yield the time for which each suffering host had suffered when its guest was paused."""
     for event in read_journal(journal):
         if event["event"] == "guest paused" and "suffered_s" in event:
             yield event["suffered_s"]
 
 
 def left_behind() -> list[str]:
-    """Return the groups of guests that are there."""
+    """Return the control groups of guests that still exist."""
     return [str(path) for path in find_version().mount.rglob(f"{PREFIX}-*")]
 
 

@@ -1,8 +1,8 @@
 """Streams of jobs on a real Slurm, by its own order, by ``allocopt live slurm --order``, and by tuned priorities.
 
-Slurm's clock is hastened by libfaketime, so that its periods stay as they are set; the service shares it. Jobs are
-those of users with habits: run times of a user differ by up to a factor of 2, those of users by two decades, and each
-user asks for 1.2 to 10 times what runs take. What a file of rows holds already is not run again.
+libfaketime speeds up Slurm's clock, so that its periods keep their settings; the service uses the same clock. The jobs
+belong to users with habits: run times of a user differ by up to a factor of 2, those of different users by two decades,
+and each user requests 1.2 to 10 times the run time. Runs that are already in the file of rows are not repeated.
 """
 
 import json
@@ -29,7 +29,7 @@ from benchmarks.virtual_slurm import open_folder, running, tree_files
 JOBS, SEEDS, NODES, LARGEST, USERS = 300, (0, 1, 2), 32, 8, 12
 RUN_S, ASKED = (60.0, 6000.0), (1.2, 10.0)
 SPEED = 50
-"""Seconds of the cluster a second."""
+"""Seconds of the cluster per second."""
 LOADS = (0.7, 0.9)
 WAYS = {
     "alone": (),
@@ -38,7 +38,7 @@ WAYS = {
     "pin": ("--order", "evolved-priority", "--pin", "--pin-for", "300", "--time-limit", "20"),
     "multifactor": (),
 }
-# A second in which a job starts is a minute of the cluster, by which short jobs would be over their limits.
+# The start of a job takes about a second, a minute of the cluster, by which short jobs would exceed their limits.
 SETTINGS = (
     "OverTimeLimit=30\nMinJobAge=10000000\nSchedulerParameters=bf_interval=30,bf_resolution=60,bf_window=20000,sched_interval=30,"
     "batch_sched_delay=1,bf_max_job_test=1000"
@@ -46,11 +46,11 @@ SETTINGS = (
 PERIOD_S = 30.0
 HEADER = ("load", "way", "mean wait s", "of alone", "from", "to", "slowdown", "longest wait s", "of alone", "busy %")
 DIGITS = (1, None, 0, 3, 3, 3, 1, 0, 2, 1)
-PORTS = NODES + 8  # of a cluster
+PORTS = NODES + 8  # number of ports of a cluster
 
 
 class StreamedJob(NamedTuple):
-    """A job of a stream: when it comes, in seconds, its nodes, its run time, its limit in minutes, and its user."""
+    """A job of a stream: its submission in seconds, nodes, run time, limit in minutes, and user."""
 
     submit: float
     size: int
@@ -60,7 +60,7 @@ class StreamedJob(NamedTuple):
 
 
 class StreamRun(NamedTuple):
-    """What came of a stream: waits in seconds, the mean bounded slowdown, and the busy share of the nodes."""
+    """Results of a stream: waits in seconds, the mean bounded slowdown, and the busy share of the nodes."""
 
     load: float
     seed: int
@@ -73,7 +73,7 @@ class StreamRun(NamedTuple):
 
 
 def stream(load: float, seed: int) -> list[StreamedJob]:
-    """Draw a stream; streams of a seed differ by when jobs come alone."""
+    """Draw a stream; streams of the same seed differ only in the times of submission."""
     rng = np.random.default_rng((46, seed))
     names = [one.pw_name for one in pwd.getpwall() if 0 < one.pw_uid < 60_000][:USERS]
     usual, asks = np.exp(rng.uniform(*np.log(RUN_S), len(names))), np.exp(rng.uniform(*np.log(ASKED), len(names)))
@@ -89,7 +89,7 @@ def stream(load: float, seed: int) -> list[StreamedJob]:
 
 
 def run_stream(load: float, seed: int, way: str, port: int) -> StreamRun:
-    """Run a stream on a cluster of its own."""
+    """Run a stream on its own cluster."""
     jobs = stream(load, seed)
     with open_folder() as folder, ExitStack() as stack:
         settings = SETTINGS
@@ -105,7 +105,7 @@ def run_stream(load: float, seed: int, way: str, port: int) -> StreamRun:
         for job in jobs:
             time.sleep(max(first + job.submit / SPEED - time.monotonic(), 0.0))
             asked = ("-N", str(job.size), "-t", str(job.minutes), "--uid", job.user, "-D", "/", "-o", "/dev/null")
-            # By the clock of the machine: of processes that begin under the fast one, one in forty fails.
+            # Sleep by the clock of the machine: under the fast clock one in forty processes fails to start.
             asleep = f"exec sleep {job.run / SPEED:g}"
             cluster.said("sbatch", "--parsable", *asked, "--export=PATH", "--wrap", asleep)
         while cluster.said("squeue", "-h", "-t", "PD,R,CG"):
@@ -118,7 +118,7 @@ def measured(look: Look, found: StreamRun) -> StreamRun:
     done = [job for job in look.jobs if job.state == "COMPLETED"]
     if len(done) != JOBS:
         states = Counter(job.state for job in look.jobs)
-        raise RuntimeError(f"{JOBS - len(done)} of {JOBS} jobs did not end well: {dict(states)}")
+        raise RuntimeError(f"{JOBS - len(done)} of {JOBS} jobs did not complete: {dict(states)}")
     submit, start, end = np.array([(job.submit_s, job.start_s, job.end_s) for job in done]).T
     wait, run, nodes = start - submit, np.maximum(end - start, 1.0), np.array([len(job.allocated) for job in done])
     return found._replace(
@@ -134,7 +134,7 @@ def read(rows: Path) -> list[StreamRun]:
 
 
 def fill(rows: Path, load: float, ways: Sequence[str], port: int) -> None:
-    """Run the streams of a load that a file of rows lacks, side by side, and add each as it ends."""
+    """Run the streams of a load that are not in a file of rows yet, side by side, and append each when it ends."""
     known = {one[:3] for one in read(rows)}
     wanted = [(seed, way) for seed in SEEDS for way in ways if (load, seed, way) not in known]
     runs = [partial(run_stream, load, *one, port + at * PORTS) for at, one in enumerate(wanted)]
@@ -160,10 +160,12 @@ def table(found: Sequence[StreamRun]) -> str:
 def main() -> None:
     """Run the streams of a load, and print a row for each way that the file holds."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("rows", type=Path, help="file of rows, which grows")
-    parser.add_argument("--load", type=float, choices=LOADS, help="streams to run")
+    parser.add_argument("rows", type=Path, help="file of rows, to which results are appended")
+    parser.add_argument("--load", type=float, choices=LOADS, help="load of the streams to run")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="ways to run them")
-    parser.add_argument("--port", type=int, default=18_000, help="of the first slurmctld, those of nodes behind it")
+    parser.add_argument(
+        "--port", type=int, default=18_000, help="port of the first slurmctld; those of its nodes follow"
+    )
     asked = parser.parse_args()
     if asked.load is not None:
         fill(asked.rows, asked.load, asked.ways, asked.port)

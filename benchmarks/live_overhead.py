@@ -1,6 +1,6 @@
-"""Seconds of a period of ``allocopt live`` on 10,000 nodes with 1,000 jobs that wait, by answers as Slurm gives them.
+"""Seconds of a period of ``allocopt live`` on 10,000 nodes with 1,000 waiting jobs; programs imitate Slurm's answers.
 
-With ``--slurm`` also the requests to a real slurmctld a period, as its sdiag counts them.
+With ``--slurm`` it also counts the requests per period to a real slurmctld, by its sdiag.
 """
 
 import json
@@ -30,7 +30,7 @@ _COUNTED = re.compile(r"^\s*(\w+)\s*\(\s*\d+\)\s*count:(\d+)", re.MULTILINE)
 
 
 def told(number: int, size: int, nodes: Sequence[str] = ()) -> dict[str, object]:
-    """Return a job of whole nodes in the form of ``squeue --json`` of 22.05; it waits where it has none."""
+    """Return a job of whole nodes in the format of ``squeue --json`` of 22.05; without nodes it waits."""
     now = int(time.time())
     cores = {"0": {"cores": dict.fromkeys(map(str, range(CORES)), "allocated")}}
     held = [{"nodename": name, "sockets": cores} for name in nodes]
@@ -46,7 +46,7 @@ def told(number: int, size: int, nodes: Sequence[str] = ()) -> dict[str, object]
 
 
 def answering(folder: Path) -> Slurm:
-    """Write programs that answer like a large Slurm, and return it."""
+    """Write programs that answer like a large Slurm, and return a `Slurm` that uses them."""
     rng = random.Random(0)
     names = [f"n{number:05}" for number in range(NODES)]
     at, jobs = 0, []
@@ -103,7 +103,7 @@ def time_periods() -> None:
 
 
 def count_requests(port: int, jobs: int) -> None:
-    """Print the requests a period of a real slurmctld with jobs that wait, without and beside a service."""
+    """Print the requests per period to a real slurmctld with waiting jobs, without and with a service."""
     with open_folder() as folder, running(folder, tree_files(folder, 16, port)) as cluster:
         for number in range(jobs + 1):
             cluster.said("sbatch", "-N", "1" if number else "16", "-t", "60", "-o", "/dev/null", "--wrap", "sleep 900")
@@ -113,7 +113,7 @@ def count_requests(port: int, jobs: int) -> None:
                 options = ("--journal", f"{folder}/{mode}.jsonl", "--period", str(PERIOD_S), "--partition", "main")
                 command = [sys.executable, "-m", "allocopt", "live", "slurm", mode, *options]
                 service = subprocess.Popen(command, env=cluster.env)
-                # Its beginning is not counted.
+                # Do not count the start of the service.
                 time.sleep(20)
             _requests(cluster)
             time.sleep(WATCHED_S)
@@ -126,7 +126,7 @@ def count_requests(port: int, jobs: int) -> None:
 
 
 def _requests(cluster: VirtualSlurm) -> dict[str, int]:
-    """Return how many requests of each type came since the last call."""
+    """Return the number of requests of each type since the last call."""
     by_type = cluster.said("sdiag").partition("by message type")[2].partition("by user")[0]
     cluster.said("sdiag", "--reset")
     return {name: int(count) for name, count in _COUNTED.findall(by_type) if name != "REQUEST_STATS_INFO"}
@@ -135,8 +135,8 @@ def _requests(cluster: VirtualSlurm) -> dict[str, int]:
 def main() -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--slurm", action="store_true", help="also count the requests to a real slurmctld")
-    parser.add_argument("--port", type=int, default=17000, help="of its slurmctld, those of nodes behind it")
-    parser.add_argument("--jobs", type=int, default=50, help="that wait there")
+    parser.add_argument("--port", type=int, default=17000, help="port of its slurmctld; those of its nodes follow")
+    parser.add_argument("--jobs", type=int, default=50, help="number of waiting jobs there")
     given = parser.parse_args()
     time_periods()
     if given.slurm:

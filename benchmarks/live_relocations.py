@@ -1,8 +1,8 @@
-"""Racks freed for gangs on a real Slurm by ``allocopt live slurm --relocate requeue``, also where things go wrong.
+"""Racks freed for gangs on a real Slurm by ``allocopt live slurm --relocate requeue``, also with disturbances.
 
-Each round fills virtual nodes with jobs, cancels some so that every rack keeps a job, and submits a gang of a whole
-rack. Nobody may be lost, moved jobs have to run where they were planned, and nothing may stay held, pinned or reserved.
-In other rounds the service is killed, slurmctld restarts, or a node of the plan drains, at a random moment of it.
+Each round fills virtual nodes with jobs, cancels some so that every rack keeps a job, and submits a gang that needs a
+whole rack. No job may be lost, moved jobs have to run on their planned nodes, and nothing may stay held, pinned or
+reserved. In other rounds the service is killed, slurmctld restarts, or a node of the plan drains, at a random time.
 """
 
 import random
@@ -23,8 +23,8 @@ from allocopt.live.slurm import Look, Slurm, SlurmError
 from benchmarks.virtual_slurm import NODES_PER_LEAF, VirtualSlurm, open_folder, running, tree_files
 
 SIZES = (1, 1, 1, 2, 2, 3, 4)
-"""Nodes of the jobs, as often as they are drawn."""
-SHARES = {"main": 0.8, "other": 0.2}  # of the jobs by partition; those of the second have not opted in
+"""Numbers of nodes from which those of jobs are drawn."""
+SHARES = {"main": 0.8, "other": 0.2}  # share of jobs by partition; jobs of the second may not be moved
 GIVE_UP_S = 300.0
 SETTINGS = "KillWait=5\nSchedulerParameters=bf_interval=2,bf_resolution=1,sched_interval=2,max_switch_wait=7200"
 PARTITIONS = "\n".join(
@@ -34,16 +34,16 @@ PARTITIONS = "\n".join(
 
 @dataclass(slots=True)
 class Round:
-    """What came of a round.
+    """Results of a round.
 
     Parameters
     ----------
     jobs
-        Ids of the jobs beside the gang.
+        Ids of all jobs except the gang.
     events
-        What the service wrote during the round.
+        Events in the service's journal during the round.
     wait_s
-        Seconds until the gang started; None if it did not.
+        Seconds until the gang started; None if it did not start.
     free_s
         Seconds after a disturbance until nothing was held.
     """
@@ -56,13 +56,13 @@ class Round:
     faults: list[str] = field(default_factory=list)
 
     def told(self, event: str) -> list[dict[str, Any]]:
-        """Return the events of a name."""
+        """Return the events with a name."""
         return [one for one in self.events if one["event"] == event]
 
 
 @dataclass(slots=True)
 class Beside:
-    """A cluster and the journal of the service beside it."""
+    """A cluster and the journal of its service."""
 
     cluster: VirtualSlurm
     journal: Path
@@ -71,7 +71,7 @@ class Beside:
     idle: float
 
     def look(self) -> Look:
-        """Look at the cluster; a slurmctld that restarts is waited for."""
+        """Query the cluster; wait for a slurmctld that restarts."""
         end = time.monotonic() + GIVE_UP_S
         while True:
             try:
@@ -82,24 +82,24 @@ class Beside:
                 time.sleep(0.5)
 
     def until(self, is_so: Callable[[], object], what: str) -> None:
-        """Wait for a thing that has to happen; raise `TimeoutError` if it does not."""
+        """Wait for a condition; raise `TimeoutError` if it does not become true."""
         end = time.monotonic() + GIVE_UP_S
         while not is_so():
             if time.monotonic() > end:
-                raise TimeoutError(f"it did not happen within {GIVE_UP_S:g} s that {what}")
+                raise TimeoutError(f"not within {GIVE_UP_S:g} s: {what}")
             time.sleep(0.3)
 
     def on(self) -> dict[str, set[str]]:
-        """Return the nodes of the jobs that run, by id."""
+        """Return the nodes of the running jobs, by id."""
         return {job.id: set(job.allocated) for job in self.look().jobs if job.state == "RUNNING"}
 
     def written(self, since: int) -> list[dict[str, Any]]:
-        """Return the events of the journal after so many."""
+        """Return the events of the journal after the first ``since`` ones."""
         is_begun = self.journal.exists() and self.journal.stat().st_size
         return list(read_journal(self.journal))[since:] if is_begun else []
 
     def is_free(self) -> bool:
-        """Whether no waiting job is held or pinned, and no node reserved."""
+        """Return whether no waiting job is held or pinned, and no node is reserved."""
         look = self.look()
         held = (
             job.is_marked or job.required or job.begin_s > look.now_s for job in look.jobs if job.state == "PENDING"
@@ -108,7 +108,7 @@ class Beside:
 
     @contextmanager
     def service(self) -> Iterator["subprocess.Popen[bytes]"]:
-        """Run the service, from its begin on."""
+        """Run the service; it has begun when the context is entered."""
         options = ("--partition", "main", "--within", "leaf", "--relocate-after", "0", "--requeues-per-hour", "1000")
         options = (*options, "--period", "1", "--journal", str(self.journal))
         before = len(self.written(0))
@@ -124,7 +124,7 @@ class Beside:
             service.wait()
 
     def fragment(self) -> list[str]:
-        """Fill the nodes with jobs and cancel some; return the ids of those that go on."""
+        """Fill the nodes with jobs and cancel some; return the ids of those that keep running."""
         left, sizes = self.nodes, {}
         while left:
             size = min(self.rng.choice(SIZES), left)
@@ -138,7 +138,7 @@ class Beside:
         gone: list[str] = []
         while sum(sizes[job] for job in gone) < self.idle * self.nodes:
             gone.append(jobs.pop())
-        # Every rack keeps a job, or the gang would find one.
+        # Every rack keeps a job, otherwise the gang would find a free rack.
         for rack in range(self.nodes // NODES_PER_LEAF):
             names = {f"n{node:04}" for node in range(rack * NODES_PER_LEAF, (rack + 1) * NODES_PER_LEAF)}
             if not any(names & on[job] for job in jobs):
@@ -164,7 +164,10 @@ class Beside:
         self.until(lambda: not self.cluster.said("squeue", "-h"), "no job is left")
 
     def check(self, one: Round, *, is_whole: bool = True) -> None:
-        """Note who is lost, moved elsewhere, or not to be touched; a journal is whole if no service was killed."""
+        """Record jobs that are lost, moved to other nodes, or moved without permission.
+
+        The journal is whole if no service was killed.
+        """
         jobs, on = {job.id: job for job in self.look().jobs}, self.on()
         for job in one.jobs:
             if job not in jobs or jobs[job].state not in ("RUNNING", "PENDING"):
@@ -177,7 +180,7 @@ class Beside:
             if is_whole and job in jobs and jobs[job].restarts != (job in requeued):
                 one.faults.append(f"job {job} has restarted {jobs[job].restarts} times")
             if job in requeued and job in jobs and jobs[job].partition != "main":
-                one.faults.append(f"job {job} had not opted in")
+                one.faults.append(f"job {job} may not be moved")
 
 
 def freed(beside: Beside) -> Round:
@@ -264,7 +267,7 @@ def _is_over(beside: Beside, since: int) -> bool:
 
 
 def in_words(name: str, rounds: list[Round]) -> str:
-    """Return what came of rounds in a line."""
+    """Return the results of rounds in a line."""
     requeued = [len(one.told("requeued")) for one in rounds]
     plans = [event for one in rounds for event in one.told("relocation")]
     done, dropped = (sum(len(one.told(f"relocation {end}")) for one in rounds) for end in ("done", "dropped"))
@@ -289,8 +292,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--chaos", type=int, default=5, help="rounds of each disturbance")
     parser.add_argument("--nodes", type=int, default=128)
-    parser.add_argument("--idle", type=float, default=0.12, help="share of the nodes, about, when the gang comes")
-    parser.add_argument("--port", type=int, default=17000, help="of slurmctld, those of the nodes behind it")
+    parser.add_argument(
+        "--idle", type=float, default=0.12, help="approximate share of idle nodes when the gang is submitted"
+    )
+    parser.add_argument("--port", type=int, default=17000, help="port of slurmctld; those of the nodes follow")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     faults = 0
@@ -310,7 +315,7 @@ def main() -> None:
 
 
 def told(name: str, rounds: list[Round]) -> int:
-    """Print what came of rounds; return the number of faults."""
+    """Print the results of rounds; return the number of faults."""
     found = [fault for one in rounds for fault in one.faults]
     print(in_words(name, rounds), *(f"  {fault}" for fault in found), sep="\n", flush=True)
     return len(found)

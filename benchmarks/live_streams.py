@@ -1,7 +1,8 @@
-"""Streams of jobs on virtual nodes of a real Slurm, alone and beside ``allocopt live slurm --pin``.
+"""Streams of jobs on virtual nodes of a real Slurm, without and with ``allocopt live slurm --pin``.
 
-The pinned ones come with the shipped job_submit.lua, and are looked at each second and as jobs come and end. What a
-file of rows holds already is not run again. Streams of a case run side by side; Slurm tells whole seconds.
+Pinned streams use the shipped job_submit.lua; the service checks them every second and when jobs are submitted or end.
+Runs that are already in the file of rows are not repeated. Streams of a case run side by side; Slurm reports times in
+whole seconds.
 """
 
 import json
@@ -32,11 +33,11 @@ LARGEST = 24
 RUN_S = (10.0, 90.0)
 BOUND_S = 10.0
 PERIOD_S = 1.0
-PORTS = 600  # of a cluster
+PORTS = 600  # number of ports of a cluster
 
 
 class Case(NamedTuple):
-    """A cluster, and the share of it for which a stream asks; of nodes with several cores jobs share the nodes."""
+    """A cluster, and the load of a stream on it; jobs share nodes that have several cores."""
 
     name: str
     nodes: int
@@ -58,9 +59,9 @@ DIGITS = (None, 2, 2, None, 1, 1, 2, 2, 1, 1, 1, 1, 0)
 
 
 class StreamedJob(NamedTuple):
-    """A job of a stream: when it comes, in seconds, its nodes, and its run time.
+    """A job of a stream: its submission in seconds, its number of nodes, and its run time.
 
-    Where jobs share nodes it asks for half of the cores of as many.
+    On shared nodes it asks for half of the cores of this number of nodes.
     """
 
     submit: float
@@ -69,11 +70,11 @@ class StreamedJob(NamedTuple):
 
 
 class StreamRun(NamedTuple):
-    """What came of a stream, ``pin`` or ``alone``.
+    """Results of a stream, ``pin`` or ``alone``.
 
-    Means of the hop cost of jobs of several nodes, of waits and bounded slowdowns; the busy share of the cores; the hop
-    cost of starts beyond the proven optimum of each alone; the share of a core that the service takes; jobs that
-    started as pinned.
+    Means of the hop cost of jobs of several nodes, of waits and bounded slowdowns; the busy share of the cores; the
+    excess of hop costs over the proven optimum of each single start; the share of a core that the service uses; the
+    number of jobs that started as pinned.
     """
 
     case: str
@@ -106,13 +107,13 @@ def begun_service(cluster: VirtualSlurm, *options: str) -> "subprocess.Popen[byt
     service = subprocess.Popen([sys.executable, "-m", "allocopt", *command], env=cluster.env)
     while not journal.exists() or b"begun" not in journal.read_bytes():
         if service.poll() is not None:
-            raise RuntimeError("the service does not begin")
+            raise RuntimeError("the service ended before it began its work")
         time.sleep(0.2)
     return service
 
 
 def run_stream(case: Case, seed: int, way: str, port: int) -> StreamRun:
-    """Run a stream on a cluster of its own."""
+    """Run a stream on its own cluster."""
     jobs = stream(case, seed)
     with open_folder() as folder, ExitStack() as stack:
         settings = "MinJobAge=100000"
@@ -143,7 +144,7 @@ def measured(look: Look, found: StreamRun) -> StreamRun:
     """Measure a stream that has ended."""
     done = [job for job in look.jobs if job.state == "COMPLETED"]
     if len(done) != JOBS:
-        raise RuntimeError(f"{JOBS - len(done)} of {JOBS} jobs did not end well")
+        raise RuntimeError(f"{JOBS - len(done)} of {JOBS} jobs did not complete")
     submit, start, end = np.array([(job.submit_s, job.start_s, job.end_s) for job in done]).T
     wait, run = start - submit, np.maximum(end - start, 1.0)
     held = [np.array([look.numbers[name] for name in job.allocated]) for job in done]
@@ -167,18 +168,18 @@ def read(rows: Path) -> list[StreamRun]:
 
 
 def fill(rows: Path, case: Case, port: int) -> None:
-    """Run the streams of a case that a file of rows lacks, side by side, and add each as it ends."""
+    """Run the streams of a case that are not in a file of rows yet, side by side, and append each when it ends."""
     known = {one[:3] for one in read(rows)}
     wanted = [(seed, way) for seed in SEEDS for way in ("alone", "pin") if (case.name, seed, way) not in known]
     runs = [partial(run_stream, case, *one, port + at * PORTS) for at, one in enumerate(wanted)]
-    # A node is a process, of some MiB.
+    # Every node is a process of some MiB.
     run_side_by_side(rows, runs, 6 if case.nodes < 500 else 2)
 
 
 def run_side_by_side(rows: Path, runs: Sequence[Callable[[], NamedTuple]], at_once: int) -> None:
-    """Run streams, at most ``at_once`` at the same time, and add the row of each to a file when it ends.
+    """Run streams, at most ``at_once`` at the same time, and append the row of each to a file when it ends.
 
-    After one that fails none is begun.
+    After a failure no further stream is started.
     """
 
     def run_one(run: Callable[[], NamedTuple]) -> None:
@@ -215,11 +216,13 @@ def table(found: Sequence[StreamRun]) -> str:
 
 
 def main() -> None:
-    """Run a case, and print a row for each that the file holds."""
+    """Run a case, and print a row for each case in the file."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("rows", type=Path, help="file of rows, which grows")
+    parser.add_argument("rows", type=Path, help="file of rows, to which results are appended")
     parser.add_argument("--case", choices=[case.name for case in CASES], help="cluster and load to run")
-    parser.add_argument("--port", type=int, default=18_000, help="of the first slurmctld, those of nodes behind it")
+    parser.add_argument(
+        "--port", type=int, default=18_000, help="port of the first slurmctld; those of its nodes follow"
+    )
     asked = parser.parse_args()
     for case in CASES:
         if case.name == asked.case:

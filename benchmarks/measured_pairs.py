@@ -1,4 +1,4 @@
-"""What it is worth to let measured deep-learning jobs share GPUs: exact pairing, greedy, static and ASAX."""
+"""The gain if measured deep-learning jobs share GPUs: exact pairing, greedy, static and ASAX."""
 
 import re
 from collections.abc import Callable
@@ -18,19 +18,19 @@ from papers.pages import page_parser, write_page
 HOSTS, GUESTS = 200, 100
 PAIRS = Path("gpu_colocation") / "gavel_physical_cluster_throughputs.json.gz"
 HALF_BATCH = 0.45
-"""Where batches are large: some 60, as `batch_of` counts them."""
+"""Limit of large batches, in the unit of `batch_of`: about 60."""
 LESSONS = 100
-"""Windows of other seeds that learners have seen."""
+"""Number of windows of other seeds from which learners learn first."""
 Key = Callable[[str, str], str]
-"""Application by which is learned, of a host and its guest."""
+"""Takes the names of a host and its guest; returns the application for which the learner learns."""
 GPUS = ("k80", "p100", "v100")
 
 
 def learner(is_by_batch: bool) -> Asax:
     """Return a learner of two experts.
 
-    Either one gives half to guests of jobs with small batches and the other to those of jobs with large ones, or one
-    never gives anything and the other always half.
+    Either one expert gives half to guests of jobs with small batches and the other to guests of jobs with large ones,
+    or one expert never gives anything and the other always gives half.
     """
     never, half = [1, 0], [0, 1]
     small, large = ((half, never), (never, half)) if is_by_batch else ((never, never), (half, half))
@@ -48,7 +48,7 @@ def learner(is_by_batch: bool) -> Asax:
 
 
 def batch_of(name: str) -> float:
-    """Doublings of a job's batch over 13, 0 where it has none."""
+    """Return log2 of a job's batch size over 13; 0 without a batch size."""
     found = re.search(r"batch size (\d+)", name)
     return float(np.log2(int(found[1]))) / 13 if found else 0.0
 
@@ -56,9 +56,9 @@ def batch_of(name: str) -> float:
 def learned_pairs(
     asax: Asax, pairs: MeasuredPairs, hosts: IntArray, guests: IntArray, rng: np.random.Generator, learned_for: Key
 ) -> list[float]:
-    """Let a learner place a window, learn from it, and return the throughput that each pair adds.
+    """Place a window by a learner, let it learn, and return the throughput that each pair adds.
 
-    A decision is drawn once for everybody who is the same to the learner, so that a refusal holds.
+    Equal cases for the learner share one drawn decision, so that a refusal holds.
     """
     decisions: dict[tuple[int, str], Decision] = {}
     names = [pairs.names[host] for host in hosts]
@@ -72,7 +72,7 @@ def learned_pairs(
 
     free, added = list(range(len(hosts))), []
     for guest in guests.tolist():
-        # A GPU has room for whoever is offered half of it: first fit is the first offer.
+        # Any guest fits if it is offered half of a GPU, so first fit takes the first offer.
         found = next((number for number in free if asked(number, pairs.names[guest]).percent), None)
         if found is None:
             continue
@@ -80,7 +80,7 @@ def learned_pairs(
         slowdowns = pairs.slowdowns(hosts[found], guest)
         loss = 1.0 if slowdowns is None else asax.performance_loss(slowdowns[0], 1.0)
         asax.learn(asked(found, pairs.names[guest]), loss)
-        # Where two jobs do not run together, the host goes on alone.
+        # If two jobs cannot run together, only the host continues.
         added.append(0.0 if slowdowns is None else pairs.totals()[hosts[found], guest] - 1.0)
     return added
 
@@ -90,11 +90,11 @@ LEARNERS: dict[str, tuple[bool, Key]] = {
     "asax, never or half, by pair": (False, lambda host, guest: f"{host} + {guest}"),
     "asax, small or large batches": (True, lambda host, guest: "any"),
 }
-"""Whether the experts look at batches, and what is one application to the learner."""
+"""Whether the experts see batch sizes, and the application for which is learned."""
 
 
 def learned_gains(pairs: MeasuredPairs, count: int) -> dict[str, Cell]:
-    """Return the gains of learners that have seen windows of other seeds."""
+    """Return the gains of learners that have learned from windows of other seeds."""
     found: dict[str, Cell] = {}
     for name, (is_by_batch, learned_for) in LEARNERS.items():
         asax = learner(is_by_batch)
@@ -111,7 +111,7 @@ def learned_gains(pairs: MeasuredPairs, count: int) -> dict[str, Cell]:
 
 
 def measured(path: Path, count: int) -> str:
-    """Throughput of a cluster in jobs that run alone: exclusive, paired at random, and by the exact model."""
+    """Return throughput gains over exclusive use: pairs at random, by rules, by learners, and by the exact model."""
     by_gpu = {}
     for gpu in GPUS:
         pairs = MeasuredPairs.read(path, gpu)
@@ -141,8 +141,8 @@ def main() -> None:
         "measured_pairs",
         "Measured pairs of deep-learning jobs on one GPU",
         "Pairs by the exact model raise throughput over exclusive use by 26.9 % on a V100, but only 1.8 % on a K80; "
-        "ASAX gains 12.9 % on a V100 where it learns for every two jobs, half of what is there, and nothing on the "
-        "others.",
+        "ASAX gains 12.9 % on a V100 if it learns for every pair of jobs, half of the possible gain, and nothing on "
+        "the other GPUs.",
         ["Throughput over exclusive use, +%, ± standard deviation over windows:", table],
         f"Jobs drawn at random, {HOSTS} running and {GUESTS} waiting, {count} windows of their own seeds; a job is "
         "one of 26 measured ones, throughput is that over running alone, and `static-50` pairs in the order of the "

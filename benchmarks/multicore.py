@@ -51,7 +51,7 @@ def part(jobs: TaskWorkload, chosen: np.ndarray) -> TaskWorkload:
 
 
 def against_the_measured_run(folder: Path) -> str:
-    """Table of models against the measured run."""
+    """Return a table of models against the measured run."""
     example = folder / "examples" / "cal" / "job_4_cal_str_19314_log2_v1"
     jobs = read_irmasim(example / "workload.json")
     known = PlacedJobs.read(folder / "derived_measured_jobs.csv", jobs.names)
@@ -76,7 +76,7 @@ def against_the_measured_run(folder: Path) -> str:
 
 
 def halves(folder: Path, jobs: TaskWorkload, known: PlacedJobs) -> str:
-    """Fit the share of stalled cores to the first part of the run, and say what it predicts of the second."""
+    """Fit the share of stalled cores to the first part of the run, and return its prediction of the second."""
     starts = np.array([known.start_s[name] for name in jobs.names])
     with (folder / "derived_measured_cumulative_energy.csv").open(encoding="utf-8") as lines:
         rows = [(float(row["t_s"]), float(row["cumulative_energy_J"])) for row in csv.DictReader(lines)]
@@ -98,7 +98,7 @@ def halves(folder: Path, jobs: TaskWorkload, known: PlacedJobs) -> str:
 
 
 def by_policy() -> str:
-    """Energies of all policies on the heterogeneous cluster, as Figure 9 shows of some."""
+    """Return energies of all policies on the heterogeneous cluster; Figure 9 shows some of them."""
     machine = irmasim_testbed()
     batches = [npb_batch(BATCH, np.random.default_rng(seed)) for seed in BATCHES]
     energies = {
@@ -132,7 +132,7 @@ def speed() -> str:
 
 
 def rate(simulation: MulticoreSimulation, policy: str) -> float:
-    """Jobs per second of the simulation alone, without setting it back to its beginning."""
+    """Return jobs per second of only the simulation, without the time to reset it."""
     action, runs, inside = Action.named(policy), 0, 0.0
     while inside < SECONDS:
         simulation.reset()
@@ -144,7 +144,7 @@ def rate(simulation: MulticoreSimulation, policy: str) -> float:
 
 
 def draw_surface() -> None:
-    """Draw Figure 3: the speed factor of a task beside three others, as lines of equal own rates."""
+    """Draw Figure 3: the speed factor of a task that runs with three others, as lines of equal own rates."""
     others = np.linspace(0, 120.0, 25)
     factors = {
         f"own rate {own} GB/s": (others, speed_factor(np.full(25, 1e3 * own), 1e3 * others, 3, CONTENTION))
@@ -161,9 +161,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write_page(
         "multicore",
         "Multicore machines: memory contention and energy",
-        "IRMaSim's model of memory contention comes to the durations of a measured run within 4.8 % on average, 12.1 "
+        "With IRMaSim's model of memory contention the durations are within 4.8 % of a measured run on average, 12.1 "
         "% at most; without contention they are 33 % off. Energy is 19 % too high with the model as printed, and "
-        "within 1 % where cores that wait for memory count half.",
+        "within 1 % if cores that wait for memory count half.",
         [
             "## The measured run",
             against_the_measured_run(chosen.data / "irmasim"),
@@ -175,9 +175,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             speed(),
         ],
         "The measured run: 38 NPB jobs on two 4-core nodes, times and energy (9,514 J) by the authors of IRMaSim. "
-        "Durations: mean and largest deviation where each job is started when and where it was; own: deviations where "
-        "`shortest-high_gflops` schedules; *example*: the platform file that IRMaSim gives for this run. Figure 9: "
-        f"heterogeneous cluster of Table III, batches of {BATCH} jobs of Table IV, seeds {BATCHES[0]} to "
+        "Durations: mean and largest deviation if each job starts at its measured time and place; own: deviations if "
+        "`shortest-high_gflops` schedules the jobs; *example*: the platform file that IRMaSim gives for this run. "
+        f"Figure 9: heterogeneous cluster of Table III, batches of {BATCH} jobs of Table IV, seeds {BATCHES[0]} to "
         f"{BATCHES[-1]}, submitted within 120 s. Speed: {JOBS:,} jobs of Table IV with contention, one core.",
     )
 

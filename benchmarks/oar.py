@@ -1,4 +1,4 @@
-"""Real executions under OAR beside our conservative backfilling with compression: 800 NPB jobs on 32 nodes, ten seeds.
+"""Real executions under OAR and our conservative backfilling with compression: 800 NPB jobs on 32 nodes, ten seeds.
 
 Needs the folder with the data (``--data``), which is not part of the project: the workloads and measured executions
 of the repository oar-team/batsim-experiments (JSSPP 2016). Takes about a minute.
@@ -32,10 +32,10 @@ NODES = 32
 MEASURED = range(1, 5)
 NOISE_RUNS = 100
 SUBMISSION_NOISE_S, RUN_NOISE_S = 1.0, 2.0
-"""Starts that OAR made early in seed 0 and our simulation does not, in seconds after the first submission."""
+"""Early starts by OAR in seed 0 that our simulation does not make, in seconds after the first submission."""
 DRAIN = {1093: 5_111.0}
 LATE = {1595: 10_890.0}
-"""Those of the two decisions that make the difference."""
+"""Starts by the two decisions that make the difference."""
 
 
 class Outcome(NamedTuple):
@@ -47,7 +47,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Execution:
-    """A measured execution: the jobs as they were run, and when; times in seconds after the first submission."""
+    """A measured execution: the executed jobs and their times, in seconds after the first submission."""
 
     jobs: Workload
     start: FloatArray
@@ -78,11 +78,11 @@ class Data:
         return replace(jobs, submit=jobs.submit - jobs.submit.min())
 
     def profiles(self, seed: int) -> dict[int, str]:
-        """Name of the profile of each job of the workload file, by its number."""
+        """Return the profile name of each job of the workload file, by its number."""
         return {int(job["id"]): str(job["profile"]) for job in _json(self._workload_path(seed))["jobs"]}
 
     def execution(self, seed: int) -> Execution:
-        """Read what OAR ran; the jobs are those of its log, their run times the calibrated ones of their commands."""
+        """Read an execution by OAR; the jobs are from its log, with the calibrated run times of their commands."""
         log = _json(self._measured / f"oar_gant_g5k_workload_delay_seed{seed}_size32.json.gz")["jobs"]
         delays = _json(self._workload_path(seed))["profiles"]
         ids = sorted(map(int, log))
@@ -102,7 +102,7 @@ class Data:
         return Execution(jobs, start, end, profiles)
 
     def oar_numbers(self, seed: int) -> dict[int, int]:
-        """Read under which number OAR ran each job of the workload file."""
+        """Read OAR's number of each job of the workload file."""
         with (self._measured / f"g5k_workload_delay_seed{seed}_size32-job_id_mapping.csv").open() as file:
             return {int(row["batsim_id"]): int(row["oar_id"]) for row in csv.DictReader(file)}
 
@@ -115,7 +115,7 @@ def _json(path: Path) -> Any:
 
 
 class Plan:
-    """How many nodes nobody was promised, as steps in time."""
+    """Number of nodes that are not promised to any job, as a step function of time."""
 
     def __init__(self, view: View) -> None:
         self.times, self.free = [view.now], [view.free_processors]
@@ -124,7 +124,7 @@ class Plan:
             self.free[at:] = [free + int(view.processors[job]) for free in self.free[at:]]
 
     def earliest(self, need: int, seconds: float) -> float:
-        """First time at which so many nodes are free for so long."""
+        """Return the first time at which ``need`` nodes are free for ``seconds``."""
         begin = 0
         for at, time in enumerate(self.times):
             if time >= self.times[begin] + seconds:
@@ -147,19 +147,19 @@ class Plan:
 
 
 class Replanning:
-    """Conservative backfilling that plans anew at every pass; the starts of some jobs are given.
+    """Conservative backfilling that makes a new plan at every pass; the starts of some jobs are fixed.
 
     Parameters
     ----------
     given
-        Start in seconds by job, for jobs that get no other.
+        Fixed starts in seconds, by job.
     """
 
     def __init__(self, given: Mapping[int, float]) -> None:
         self.given = given
 
     def schedule(self, view: View) -> Iterable[Decision]:
-        """Plan the waiting jobs, those whose start is given first, and start those whose time has come."""
+        """Plan the waiting jobs, those with fixed starts first, and start those whose time has come."""
         plan = Plan(view)
         now = view.now
         for job in sorted(view.queue.tolist(), key=lambda job: job not in self.given):
@@ -179,14 +179,14 @@ def conservative() -> ListScheduler:
 
 
 def simulated(jobs: Workload, scheduler: ListScheduler | Scheduler) -> tuple[Outcome, FloatArray]:
-    """Simulate on whole nodes; return the outcome, and when each job starts."""
+    """Simulate on whole nodes; return the outcome and the start of each job."""
     schedule = simulate(jobs, Platform.whole_nodes(NODES), scheduler)
     makespan = float(schedule.end.max() - jobs.submit.min())
     return Outcome(makespan, float((schedule.start - jobs.submit).mean())), schedule.start
 
 
 def load(jobs: Workload) -> float:
-    """Share of the nodes that the jobs would keep busy until the last submission."""
+    """Return the share of the nodes that the jobs would keep busy until the last submission."""
     return float((jobs.run * jobs.processors).sum() / (NODES * (jobs.submit.max() - jobs.submit.min())))
 
 
@@ -215,14 +215,14 @@ def measured_section(data: Data) -> str:
     longer = fmean(_longer(data.execution(seed)) for seed in MEASURED)
     table = aligned_table(header, rows, (None, 0, 1, 2, 1, 1, 1, 0))
     return (
-        f"{table}\n\nOAR starts jobs one or two seconds after the event that lets them, "
-        f"and they ran {longer:.1f} s longer than calibrated (mean of seeds 1 to 4); the simulation has neither, so "
-        "its waits are shorter. Jobs *not run* have another command in OAR's log than in the workload file."
+        f"{table}\n\nOAR starts jobs one or two seconds after the event that makes room for them, and they ran "
+        f"{longer:.1f} s longer than calibrated (mean of seeds 1 to 4). The simulation has neither delay, so its "
+        "waits are shorter. Jobs *not run* have another command in OAR's log than in the workload file."
     )
 
 
 def _longer(real: Execution) -> float:
-    """Mean seconds by which jobs ran longer than calibrated."""
+    """Return the mean seconds by which jobs ran longer than calibrated."""
     return float((real.end - real.start - real.jobs.run).mean())
 
 
@@ -260,7 +260,7 @@ def _with_noise(jobs: Workload, seed: int) -> Workload:
 
 
 def what_if_section(data: Data) -> str:
-    """Give some jobs of seed 0 the starts that OAR gave them."""
+    """Simulate seed 0 with some jobs started at the same times as by OAR."""
     real = data.execution(0)
     jobs = real.jobs
     row = {int(job): at for at, job in enumerate(jobs.ids)}
@@ -297,9 +297,10 @@ EXPLANATION = """\
 Nearly all jobs of seed 0's workload file have another command in OAR's log. *0 as executed* takes its jobs from there,
 with the calibrated run times of their commands.
 
-It is further off than the other seeds, because it nearly fills the machine and has four jobs that need all 32 nodes; a
-second decides who may start before them. OAR backfilled two more jobs before job 1093 and 1595 before 1573, both of all
-nodes. With both starts given and the measured run times the simulation ends within seconds of OAR."""
+It differs more than the other seeds, because it nearly fills the machine and has four jobs that need all 32 nodes; a
+second decides which jobs may start before them. OAR backfilled two more jobs before job 1093, and job 1595 before 1573;
+jobs 1093 and 1573 need all nodes. With both starts fixed and the measured run times, the simulation ends within seconds
+of OAR."""
 
 
 def main() -> None:
@@ -315,7 +316,7 @@ def main() -> None:
             noise_section(data),
             f"{EXPLANATION}\n\n{what_if_section(data)}",
         ],
-        f"800 NPB jobs on {NODES} nodes of Grid'5000, given away whole, under OAR's conservative backfilling: "
+        f"800 NPB jobs on {NODES} nodes of Grid'5000, allocated as whole nodes, under OAR's conservative backfilling: "
         "measured executions published with batsim-experiments (JSSPP 2016). Simulated: FCFS with conservative "
         "backfilling and compression, default rules, run times as calibrated by the authors. Two executions of one "
         "seed differ by about 4 s of makespan and 2 s of mean wait.",

@@ -1,8 +1,8 @@
-"""What an allocator is worth in a long run: the same jobs start at the same times, only their nodes differ.
+"""The gain by an allocator in a long run: the same jobs start at the same times, only their nodes differ.
 
 Needs the folder with the data (``--data``), which is not part of the project, for the workload of the NSA authors'
-repository hpcschedule. Takes some 15 minutes on a quiet machine. ``--quick`` prints the table of 2,200 jobs in windows
-of 60 s and writes nothing.
+repository hpcschedule. Takes some 15 minutes on an idle machine. ``--quick`` only prints the table of 2,200 jobs in
+windows of 60 s.
 """
 
 import sys
@@ -33,7 +33,7 @@ from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from papers.pages import page_parser, write_page
 
 BATCHES, BATCH, QUICK_BATCH = 20, 1000, 100
-"""Batches whose means are compared, and jobs of each; one more batch at either end is simulated and left out."""
+"""Number of batches whose means are compared, and of jobs of each; a further batch at either end is left out."""
 
 TOPOLOGY = FatTree(10, 10, 10)
 CLUSTER = Platform.whole_nodes(TOPOLOGY)
@@ -50,9 +50,9 @@ class Contender:
     Parameters
     ----------
     solver, strategy, steps
-        Who allocates, the strategy it keeps to, and its steps per window.
+        The solver, its strategy, and its steps per window.
     leftover_hops
-        What the weighted squares of the leftover nodes count, in hops: 0 for the hop cost of the jobs alone.
+        Weight, in hops, of the weighted squares of the leftover nodes; 0 for only the hop cost of the jobs.
     """
 
     solver: str | Solver
@@ -80,25 +80,25 @@ FAST = (
     Contender("lns", steps=STEPS, leftover_hops=0.01),
 )
 PROOFS = (*FAST, Contender("dp", "scas"), Contender("dp", "dcas"), Contender("exact"))
-"""With them, every window is solved to its optimum: on fewer jobs."""
+"""Contenders of the run in which every window is solved to its optimum, with fewer jobs."""
 
 
 @dataclass(eq=False)
 class Watched:
-    """A solver, how long each window takes it, and what the window would have cost with others in its place.
+    """A solver that records its time for each window, and the cost of the window under other solvers.
 
     Parameters
     ----------
     inner
-        Who allocates.
+        The solver that allocates.
     leftover_hops
-        As for `Contender`.
+        See `Contender`.
     others
-        Who is asked too, without any effect.
+        Further solvers, whose answers have no effect.
     seconds, costs
-        What was measured, by window: seconds of ``inner``, hop costs of the ``others``.
+        Measures by window: seconds of ``inner``, hop costs of the ``others``.
     jobs
-        Jobs of several nodes in each window.
+        Number of jobs of several nodes in each window.
     """
 
     inner: Solver
@@ -134,23 +134,23 @@ class Watched:
         warm_start: Allocation | None = None,
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result:
-        """Ask the others, then solve and take the time."""
+        """Solve by the others, then by ``inner``, and measure its time."""
         self.jobs.append(len(problem.jobs))
         self.costs.append([_cost(problem, other, seed) for other in self.others])
-        # A leftover of m nodes counts its squares by one m-th.
+        # The problem divides the squares of a leftover of m nodes by m.
         weighted = replace(problem, fragmentation_weight=self.leftover_hops * problem.n_left)
         started = time.perf_counter()
         result = self.inner.solve(weighted, budget, seed, warm_start, on_incumbent)
         self.seconds.append(time.perf_counter() - started)
         if not self.leftover_hops:
             return result
-        # What is proved of both objectives together says nothing of the hop cost alone.
+        # A proof for the combined objective proves nothing about the hop cost.
         cost = problem.objective(result.solution)
         return replace(result, objective=cost, bound=None, status=Status.FEASIBLE, stopped_by=StopReason.COMPLETED)
 
 
 def _cost(problem: TopologyProblem, contender: Contender, seed: int) -> float:
-    """Hop cost of a window with a contender."""
+    """Return the hop cost of a window with a contender."""
     asked = problem.with_strategy(contender.strategy)
     watched = Watched(contender.made(), contender.leftover_hops)
     return float(watched.solve(asked, Budget(None, contender.steps), seed).objective or 0.0)
@@ -158,7 +158,7 @@ def _cost(problem: TopologyProblem, contender: Contender, seed: int) -> float:
 
 @dataclass(frozen=True)
 class Starts:
-    """Who decides when jobs start; who allocates has no say in it.
+    """The rule that decides when jobs start, independently of the allocator.
 
     Parameters
     ----------
@@ -186,12 +186,12 @@ class Starts:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gave.
+    """Results of a run.
 
     Parameters
     ----------
     contender, starts
-        The allocator, and when each job started.
+        The allocator, and the start of each job.
     costs
         Mean hop cost per job of several nodes, by batch.
     fragmentation
@@ -199,7 +199,7 @@ class Outcome:
     wait_s, utilization
         Mean wait in seconds, and share of the nodes that were busy.
     watched
-        What was measured window by window.
+        Measures by window.
     """
 
     contender: Contender
@@ -211,14 +211,14 @@ class Outcome:
     watched: Watched
 
     def saving(self, against: "Outcome") -> tuple[float, float]:
-        """Mean saving in percent over the batches, and half the width of its confidence interval."""
+        """Return the mean saving in percent over the batches, and half the width of its confidence interval."""
         savings = 100 * (1 - self.costs / against.costs)
         quantile = float(student.ppf((1 + CONFIDENCE) / 2, len(savings) - 1))
         return float(savings.mean()), quantile * float(savings.std(ddof=1)) / len(savings) ** 0.5
 
 
 SHOWN = ("sequential", "lns", "dp (scas)", "dp (dcas)", "exact")
-"""Allocators that the page shows where every window is solved exactly."""
+"""Allocators that the page shows for the run in which every window is solved exactly."""
 
 
 def outcome(workload: Workload, starts: Starts, contender: Contender, others: tuple[Contender, ...] = ()) -> Outcome:
@@ -244,7 +244,7 @@ def outcome(workload: Workload, starts: Starts, contender: Contender, others: tu
 def outcomes(workload: Workload, starts: Starts, contenders: Sequence[Contender]) -> list[Outcome]:
     """Run all contenders on the same starts."""
     for contender in contenders:
-        # Kernels are loaded before the first window is timed.
+        # Load kernels before the first window is timed.
         starts.simulate(workload.first(100), contender, contender.made())
     found = []
     for contender in contenders:
@@ -270,7 +270,7 @@ def table(runs: dict[Starts, list[Outcome]]) -> str:
 
 
 def verdict(runs: dict[Starts, list[Outcome]]) -> str:
-    """Hold the savings of `lns` against what is asked of it."""
+    """Return a table that compares the savings of `lns` with its goals."""
     lines: list[list[Cell]] = []
     for starts, found in runs.items():
         lns = next(one for one in found if one.contender.label == "lns")
@@ -283,12 +283,12 @@ def verdict(runs: dict[Starts, list[Outcome]]) -> str:
 
 
 def judged(saving: float, half: float, bar: float) -> str:
-    """Say whether a saving reaches what is asked, and whether the whole interval does."""
+    """Return whether a saving reaches its goal, and whether the whole interval does."""
     return "yes" if saving - half >= bar else "within the interval" if saving >= bar else "NO"
 
 
 def fragments(workload: Workload, starts: Starts) -> str:
-    """Ask every allocator about the windows that every other one leaves."""
+    """Return a table of the costs of each allocator in the windows of runs with the others."""
     lines: list[list[Cell]] = []
     for leader in FAST:
         watched = outcome(workload, starts, leader, FAST).watched
@@ -302,14 +302,14 @@ def assumed(workload: Workload) -> str:
     load = float((workload.run * workload.processors).sum()) / (workload.submit[-1] * TOPOLOGY.size)
     return (
         f"The first {len(workload):,} jobs of the NSA authors' workload on their 1,000 nodes, 10 pods of 10 leaves of "
-        f"10; they offer a load of {load:.2f}. Jobs start "
-        "by the window rule of the NSA paper at multiples of a period, or by EASY at every event; **every allocator "
-        "gets the same jobs at the same times** (checked), on the idle nodes that it has left itself. `lns` takes "
-        f"{STEPS} steps a window, nothing has a time limit, seed 0. Hop costs are means over the jobs of two or more "
-        f"nodes in {BATCHES} batches of {len(workload) // (BATCHES + 2):,} jobs, one more batch before and after them "
-        f"left out; savings are means over the batches, +/- half the width of the {100 * CONFIDENCE:.0f} % confidence "
-        "interval. Fragmentation is that of docs/simulator.md, mean over time; ms is what the solver takes for a "
-        "window on average. `best-fit by level` places the largest job first and keeps to pods."
+        f"10; they offer a load of {load:.2f}. Jobs start by the window rule of the NSA paper at multiples of a "
+        "period, or by EASY at every event; **every allocator gets the same jobs at the same times** (checked), on "
+        f"the nodes that are idle in its own run. `lns` takes {STEPS} steps a window, nothing has a time limit, seed "
+        f"0. Hop costs are means over the jobs of two or more nodes in {BATCHES} batches of "
+        f"{len(workload) // (BATCHES + 2):,} jobs, one more batch before and after them left out; savings are means "
+        f"over the batches, +/- half the width of the {100 * CONFIDENCE:.0f} % confidence interval. Fragmentation is "
+        "that of docs/simulator.md, mean over time; ms is the mean time of the solver per window. `best-fit by "
+        "level` places the largest job first and keeps within pods."
     )
 
 
@@ -324,13 +324,13 @@ def main() -> None:
     runs = {starts: outcomes(workload, starts, FAST) for starts in (longest, Starts(30), Starts(10), Starts(None))}
     write_page(
         "paired_run",
-        "What an allocator is worth in a long run",
+        "The gain by an allocator in a long run",
         "Over 22,000 jobs that start at the same times, `lns` saves 10 to 19 % of the hop cost of sequential "
-        "allocation and 8 to 14 % of that of best-fit, the more the longer the period; greedy in its place 9 to 16 % "
-        "of the former. What is asked of 10 s and of EASY is not reached.",
+        "allocation and 8 to 14 % of that of best-fit, more with longer periods; greedy saves 9 to 16 % of that of "
+        "sequential allocation. The goals for a period of 10 s and for EASY are not reached.",
         [
             table({starts: found for starts, found in runs.items() if starts.period_s in (60, None)}),
-            "## What is asked of `lns`",
+            "## Goals for `lns`",
             verdict(runs),
             f"## Do better windows leave better fragments? (period {longest.label})",
             "Each row is a run with one allocator, whose windows the others solve too: mean hop cost per job. "

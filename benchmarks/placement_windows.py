@@ -1,4 +1,4 @@
-"""Windows of 200 jobs that share 1,000 nodes: left out, hop cost and gap by solver; proofs of small windows."""
+"""Windows of 200 jobs on 1,000 shared nodes: jobs left out, hop cost and gap by solver; proofs of small windows."""
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def hops(problem: PlacementProblem, result: allocopt.Result) -> float:
 
 
 def large(count: int, busy: float, several: float) -> str:
-    """Every solver on windows of the cluster of 1,000 nodes; gaps are to the best bound of all."""
+    """Measure every solver on windows of the cluster of 1,000 nodes; gaps are to the best bound of all solvers."""
     problems = windows(count, 200, busy, several, FatTreeOptions())
     found = {(name, 10.0): answers(problems, name, 10.0) for name in RULES}
     found |= {(name, limit): answers(problems, name, limit) for name in ("lns",) for limit in LIMITS_S}
@@ -63,7 +63,7 @@ def large(count: int, busy: float, several: float) -> str:
 
 
 def small(count: int) -> str:
-    """Time to proof, and how far the search and its bound are from the optimum."""
+    """Measure the time to proof, and the distances of the search and of its bound from the optimum."""
     rows: list[list[Cell]] = []
     for jobs, tree in SMALL:
         problems = windows(count, jobs, 0.5, 0.3, tree)
@@ -116,10 +116,10 @@ def main() -> None:
     write_page(
         "placement",
         "Placement on shared nodes: gap and time",
-        "Where nearly all of 200 jobs fit 1,000 nodes, `lns` is within 0.12 % of its bound after 1 s and proves 10 of "
-        "12 windows; Slurm's rule pays 6 % more for hops, first fit 34 %. Where 70 % of the cores are in use it leaves "
-        "out 14 jobs, Slurm's rule 20; its gap, 4.1 % in the median after 10 s, is the bound's: both windows that "
-        "`auto` was given more time for are proved in 17 s, with the answers of `lns`.",
+        "If nearly all of 200 jobs fit 1,000 nodes, `lns` is within 0.12 % of its bound after 1 s and proves 10 of "
+        "12 windows; Slurm's rule costs 6 % more in hops, first fit 34 %. If 70 % of the cores are in use, it leaves "
+        "out 14 jobs, Slurm's rule 20. Its gap, 4.1 % in the median after 10 s, comes from the bound: with more "
+        "time, `auto` proves both windows that were tried, in 17 s, with the answers of `lns`.",
         tables,
         f"Windows of `allocopt generate placement`: 200 jobs on 10 x 10 x 10 nodes of 32 to 40 cores, sizes as "
         f"in a week of UB-HPC, {count} per table, seeds spawned from 22, one thread, answers verified. A job left out "

@@ -1,4 +1,4 @@
-"""FCFS and EASY backfilling as a plain Python loop: what compiled kernels are compared with."""
+"""FCFS and EASY backfilling as a plain Python loop, with which the compiled kernels are compared."""
 
 from bisect import bisect_left, insort
 from heapq import heappop, heappush
@@ -30,7 +30,7 @@ class PlainLoop:
         self.queue: list[int] = []
 
     def simulate(self, easy: bool) -> list[float]:
-        """Return when each job starts, in seconds, with EASY backfilling or none."""
+        """Return the start of each job in seconds, with or without EASY backfilling."""
         coming, n = 0, len(self.submit)
         while coming < n or self.ends:
             now = self.ends[0][0] if self.ends else self.submit[coming]
@@ -74,7 +74,7 @@ class PlainLoop:
         self.queue = left
 
     def _shadow(self, head: int) -> tuple[float, int]:
-        """Return when the head can start by the estimates, and how many processors are spare then."""
+        """Return when the head can start by the estimates, and the number of spare processors at that time."""
         spare, shadow = self.free - self.needs[head], 0.0
         for end, job in self.promised:
             if spare >= 0 and end > shadow:
@@ -85,5 +85,5 @@ class PlainLoop:
 
 
 def plain_starts(workload: Workload, processors: int, backfill: Backfill) -> list[float]:
-    """Return when each job starts, in seconds, under FCFS with EASY backfilling or none."""
+    """Return the start of each job in seconds, under FCFS with or without EASY backfilling."""
     return PlainLoop(workload, processors).simulate(backfill is Backfill.EASY)

@@ -1,4 +1,4 @@
-"""Every policy on two clusters whose nodes jobs share: waits, slowdown, use, and the seconds of each simulation."""
+"""Every policy on two clusters with shared nodes: waits, slowdown, use, and the time of each simulation."""
 
 import time
 from collections.abc import Iterator
@@ -24,24 +24,24 @@ SITES = {"ubhpc": "workload_week.events.gz", "micro": "jobs500.events"}
 FILES = ("slurm.conf", "gres.conf", "topology.conf")
 HEADER = ("policy", "mean wait s", "slowdown", "longest wait s", "cores %", "jobs/s", "s")
 DIGITS = (None, 0, 1, 0, 1, 0, 2)
-LARGEST = 5000  # jobs up to which all policies are measured
+LARGEST = 5000  # most jobs with which all policies are measured
 QUICKER = {"optimization": ("optimization by greedy", OptimizationScheduler(solver="greedy"))}
-"""What stands for a policy where there are more jobs: its name in the table, and the scheduler.
+"""Faster replacement of a policy for workloads with more jobs: its name in the table, and the scheduler.
 
-An exact selection of three resources takes 0.025 s in the middle and up to 4 s; the week asks for 40,000 of them.
+An exact selection with three resources takes 0.025 s in the median and up to 4 s; the week needs 40,000 of them.
 """
 
 
 def is_slow(name: str) -> bool:
-    """Whether a policy takes more than minutes for a week of 20,000 jobs.
+    """Return whether a policy takes more than minutes for a week of 20,000 jobs.
 
-    Walks of conservative backfilling look at all waiting jobs every half a minute, and put them in order anew.
+    Conservative backfilling examines and sorts all waiting jobs every half minute.
     """
     return name == "cush" or name.endswith("+conservative")
 
 
 def policies() -> Iterator[str]:
-    """Yield the names of all policies of clusters, queue orders with every kind of backfilling."""
+    """Yield the names of all policies for clusters; queue orders are combined with every kind of backfilling."""
     for name in policy_names():
         policy = get_policy(name)
         if isinstance(policy, QueueOrder):
@@ -84,9 +84,9 @@ def main() -> None:
         sections.append(f"## {site}\n\n{aligned_table(HEADER, cells, DIGITS)}")
     write_page(
         "policies_on_clusters",
-        "Every policy on clusters whose nodes jobs share",
-        "Every policy that needs no pool runs on both clusters. Left out of UB-HPC's week are conservative backfilling "
-        "and `cush`, which take more than 20 minutes.",
+        "Every policy on clusters with shared nodes",
+        "Every policy that needs no pool runs on both clusters. UB-HPC's week omits conservative backfilling and "
+        "`cush`, which take more than 20 minutes.",
         sections,
         "; ".join(facts) + ". Nodes by the rule `first`. Seconds are of one core, requests read, kernels compiled.",
         is_quick=asked.quick,

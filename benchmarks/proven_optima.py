@@ -1,7 +1,7 @@
-"""Exact solvers on 36 windows whose SCAS optima are known from elsewhere.
+"""Exact solvers on 36 windows whose SCAS optima were proved outside this project.
 
 Needs the folder with the data (``--data``), which is not part of the project: ``tjap/oracle_windows.json`` with the
-windows and their proven optima, to six decimals. Takes up to a quarter of an hour, nearly all of it ``scip-paper``.
+windows and their proven optima, to six decimals. Takes up to a quarter of an hour, nearly all for ``scip-paper``.
 """
 
 import json
@@ -25,7 +25,7 @@ def windows(data: Path) -> list[tuple[TopologyProblem, float]]:
 
 
 def line(name: str, cases: list[tuple[TopologyProblem, float]]) -> list[Cell]:
-    """Solve all windows that a solver takes; say how many it proves, and how far from the optima it is then."""
+    """Solve all windows that a solver accepts; return the number of proofs, and its distance from the optima."""
     solver = allocopt.get_solver(name)
     taken = [(problem, optimum) for problem, optimum in cases if solver.refusal(problem.with_strategy("scas")) is None]
     results = [
@@ -48,7 +48,7 @@ def main() -> None:
     write_page(
         "proven_optima",
         "Windows with proven optima",
-        f"Every exact solver comes to the known SCAS optima of {len(cases)} windows to their last decimal; only "
+        f"Every exact solver comes to the known SCAS optima of {len(cases)} windows to the last decimal; only "
         "`scip-paper` leaves one unproved.",
         [aligned_table(header, rows, (None, None, None, 7, 3))],
         "Windows of 2 to 8 jobs, whose optima were proved outside this project and are stated to six decimals; limit "

@@ -30,7 +30,7 @@ CONTENDERS = (
 
 @dataclass(frozen=True)
 class Workload:
-    """A real workload, and the cluster that its windows are cut for."""
+    """A real workload, and the cluster of its windows."""
 
     short: str
     title: str
@@ -61,7 +61,7 @@ WORKLOADS = (
 
 
 def cut(workload: Workload, data: Path, folder: Path) -> list[TopologyProblem]:
-    """Cut the windows by the command that a user would type."""
+    """Cut the windows by the same command that a user would run."""
     out = folder / "windows.jsonl"
     command = ["allocopt", "generate", "windows", "--workload", str(data / workload.file), "--count", str(WINDOWS)]
     subprocess.run([*command, *workload.options, "--out", str(out)], check=True)
@@ -69,7 +69,7 @@ def cut(workload: Workload, data: Path, folder: Path) -> list[TopologyProblem]:
 
 
 def measured(problems: list[TopologyProblem]) -> list[BenchRow]:
-    """Run every contender on every window; the optima that ``dp`` proves are the yardstick."""
+    """Run every contender on every window; gaps are to the optima that ``dp`` proves."""
     dp = allocopt.get_solver("dp")
     known = {}
     for problem in problems:
@@ -81,7 +81,7 @@ def measured(problems: list[TopologyProblem]) -> list[BenchRow]:
 
 
 def compared(workload: Workload, data: Path) -> tuple[str, dict[tuple[str, str], list[Cell]]]:
-    """Cut and compare one workload; return its facts, and by solver and strategy gap to the SCAS optimum and ms."""
+    """Cut and compare one workload; return a description, and gap to the SCAS optimum and ms by solver and strategy."""
     with tempfile.TemporaryDirectory() as folder:
         problems = cut(workload, data, Path(folder))
     rows = measured(problems)

@@ -1,6 +1,6 @@
-"""What it is worth that running jobs make room for gangs: weeks of a GPU cluster, and a university's week.
+"""The gain if running jobs make room for gangs: weeks of a GPU cluster, and a university's week.
 
-Every hour a gang that has waited an hour may have smaller jobs stopped or moved (policy ``relocation``).
+Every hour, smaller jobs may be stopped or moved for gangs that have waited an hour (policy ``relocation``).
 """
 
 from collections.abc import Sequence
@@ -27,20 +27,20 @@ from papers.pages import page_parser, write_page
 SITE = "sites/ubhpc"
 BLOCKS, BLOCK_NODES, GPUS = 16, 16, 8
 DAYS, LOAD, GANG_SHARE = 7, 0.9, 0.5
-"""Length of a synthetic week, its load by GPUs, and the gangs' share of that."""
+"""Days of a synthetic week, its load by GPUs, and the gangs' share of the load."""
 SMALL_GPUS, SMALL_ODDS = (1, 2, 4, 8), (0.5, 0.2, 0.15, 0.15)
 GANG_NODES = (4, 8, 16)
 SMALL_MEDIAN_H, GANG_MEDIAN_H, SPREAD, LONGEST_H = 2.0, 4.0, 1.2, 48.0
 SEEDS = range(5)
 ASSUMED = f"""\
-Policy `relocation` over EASY backfilling, first come, first served: every hour the first four gangs that have
-waited an hour, at most 10 s for the solver. A job is stopped or moved once at most, and starts anew then. A
-gang asks for several nodes. *Wait by size* weighs each job's wait by the share of the machine that it asks
-for, which is what a relocation minimizes. The university's week is UB-HPC's own trace on its own nodes. The
+Policy `relocation` over EASY backfilling, first come, first served: every hour for the first four gangs that
+have waited an hour, with at most 10 s for the solver. A job is stopped or moved at most once, and then starts
+from the beginning. A gang asks for several nodes. *Wait by size* weighs each job's wait by its requested share
+of the machine; relocations minimize this. The university's week is UB-HPC's own trace on its own nodes. The
 GPU cluster is synthetic: {BLOCKS} blocks of {BLOCK_NODES} nodes with {GPUS} GPUs each, load {LOAD:g}, half of
 it gangs of 4, 8 or 16 whole nodes, which have to stay in a block, half of it jobs of 1 to 8 GPUs. Run times
 are log-normal, medians {GANG_MEDIAN_H:g} and {SMALL_MEDIAN_H:g} hours. Means over seeds {SEEDS[0]} to
-{SEEDS[-1]}, ratios with 95 % intervals on the same weeks. That jobs can be queued again at all is assumed.
+{SEEDS[-1]}, ratios with 95 % intervals on the same weeks. It is assumed that jobs can be queued again.
 """
 RULES: dict[str, str | RelocationScheduler] = {
     "none": "fcfs+easy",
@@ -57,7 +57,7 @@ DIGITS = (None, 2, 2, 2, 0, 2, None, None)
 
 
 class Measured(NamedTuple):
-    """What came of a schedule: mean waits in hours, stopped and moved jobs, and work lost in per cent.
+    """Results of a schedule: mean waits in hours, stopped and moved jobs, and work lost in per cent.
 
     ``by_size_h`` weighs each job's wait by the share of the machine that it asks for.
     """
@@ -70,7 +70,7 @@ class Measured(NamedTuple):
 
 
 def gpu_cluster() -> Cluster:
-    """Return blocks of nodes with GPUs, in one of which a gang has to stay that fits."""
+    """Return blocks of nodes with GPUs; a gang that fits into a block has to stay in one."""
     blocks = [f"BlockName=b{number} Nodes=b{number:02}n[1-{BLOCK_NODES}]" for number in range(BLOCKS)]
     nodes = [f"NodeName=b{number:02}n[1-{BLOCK_NODES}] CPUs=64 Gres=gpu:{GPUS}" for number in range(BLOCKS)]
     lines = ["SelectType=select/cons_tres", "GresTypes=gpu", *nodes, "PartitionName=main Nodes=ALL Default=YES"]
@@ -82,7 +82,7 @@ def gpu_cluster() -> Cluster:
 
 
 def gpu_week(seed: int) -> Workload:
-    """Draw jobs of parts of a node, and gangs of whole nodes, in the order in which they come."""
+    """Draw jobs that use parts of a node, and gangs of whole nodes, sorted by submission."""
     rng = np.random.default_rng(seed)
     whole = BLOCKS * BLOCK_NODES * GPUS * DAYS * 24 * LOAD
     small = _drawn(rng, whole * (1 - GANG_SHARE), np.array(SMALL_GPUS), np.array(SMALL_ODDS), SMALL_MEDIAN_H)
@@ -101,7 +101,7 @@ def gpu_week(seed: int) -> Workload:
 
 
 def _drawn(rng: np.random.Generator, hours: float, sizes: IntArray, odds: FloatArray, median_h: float) -> FloatArray:
-    """Draw GPUs and hours of jobs until they make so many GPU hours, shape ``(2, n)``."""
+    """Draw GPUs and hours of jobs with a total of ``hours`` GPU hours, shape ``(2, n)``."""
     mean_h = float(np.minimum(median_h * np.exp(SPREAD * rng.standard_normal(100_000)), LONGEST_H).mean())
     count = round(hours / (mean_h * float(sizes @ odds)))
     run = np.minimum(median_h * np.exp(SPREAD * rng.standard_normal(count)), LONGEST_H)
@@ -121,7 +121,7 @@ def _request(gpus: int) -> Request:
 
 
 def measured(schedule: ClusterSchedule) -> Measured:
-    """Return what came of a schedule."""
+    """Return the results of a schedule."""
     is_gang, size, wait_h = gangs_of(schedule.workload), _sizes(schedule), schedule.wait_s / 3600
     requeues, lost = 0.0, 0.0
     if schedule.requeues is not None and schedule.lost_s is not None:
@@ -136,7 +136,7 @@ def measured(schedule: ClusterSchedule) -> Measured:
 
 
 def _sizes(schedule: ClusterSchedule) -> FloatArray:
-    """Return each job's share of the resource of which it asks for most, shape ``(n,)``."""
+    """Return each job's largest share of a resource of the cluster, shape ``(n,)``."""
     cluster = schedule.cluster
     total = cluster.capacity.sum(axis=0).astype(np.float64)
     found = []
@@ -148,7 +148,7 @@ def _sizes(schedule: ClusterSchedule) -> FloatArray:
 
 
 def gangs_of(workload: Workload) -> BoolArray:
-    """Return which jobs ask for several nodes."""
+    """Return whether each job asks for several nodes."""
     return np.array([request.least_nodes > 1 for request in workload.requests.tolist()], dtype=np.bool_)
 
 
@@ -166,7 +166,7 @@ def rows(cluster: Cluster, workloads: Sequence[Workload]) -> list[list[Cell]]:
 
 
 def _in_words(table: Sequence[Sequence[Cell]]) -> str:
-    """Say what relocations bring by the exact program, and by the rule that moves the fewest jobs."""
+    """Describe the effect of relocations by the exact program, and by the rule that moves the fewest jobs."""
     none, exact, *rules = ([float(cell) for cell in row[1:6]] for row in table)  # type: ignore[arg-type]
     fewest = min(rule[3] for rule in rules)
     return (
@@ -193,7 +193,7 @@ def main() -> None:
     tables = {"A university's week": of_site, "Weeks of a GPU cluster": of_gpus}
     write_page(
         "relocation_weeks",
-        "What it is worth that running jobs make room for gangs",
+        "The gain if running jobs make room for gangs",
         f"In a university's own week {_in_words(of_site)}. In weeks of a GPU cluster {_in_words(of_gpus)}.",
         [f"## {title}\n\n{aligned_table(HEADER, table, DIGITS)}" for title, table in tables.items()],
         ASSUMED.replace("\n", " ").strip(),

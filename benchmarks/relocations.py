@@ -1,4 +1,4 @@
-"""Relocations of 594 to 100,000 nodes: share proved, milliseconds, and what rules of production stop beside it."""
+"""Relocations on 594 to 100,000 nodes: share of proofs, milliseconds, and excess cost of production rules."""
 
 import itertools
 import json
@@ -38,14 +38,14 @@ GANG, MIXED, MOVES, DRAIN, HOPELESS = (
 
 @dataclass(frozen=True)
 class Family:
-    """Instances of one kind: the options of the generator, and what then changes the gangs."""
+    """Instances of one kind: the options of the generator, and a function that then changes the gangs."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     regang: Callable[[RelocationProblem, int, np.random.Generator], RelocationProblem] | None = None
 
     def problem(self, nodes: int, seed: int) -> RelocationProblem:
-        """Draw one, on racks in one pod, at least as many nodes as asked for."""
+        """Draw an instance on racks in one pod, with at least ``nodes`` nodes."""
         rack, rng = RACKS[nodes], np.random.default_rng((seed, nodes))
         tree = FatTreeOptions(pods=1, leaves_per_pod=-(-nodes // rack), nodes_per_leaf=rack)
         name = f"{self.name}-{nodes}-{seed}"
@@ -57,7 +57,7 @@ def mixed_gangs(problem: RelocationProblem, rack: int, rng: np.random.Generator)
     """Return a problem with four gangs: in a rack, of segments of 8 and of 4 nodes, and in at most two racks."""
     asked = problem.waiting[0].request
     above = (0,) * (len(asked.most_groups) - 1)
-    # Nodes, racks at most, and nodes of a segment; 0 for any.
+    # Nodes, most racks, and nodes of a segment; 0 for no limit.
     drawn = (
         (int(rng.integers(8, rack + 1)), 1, 0),
         (8 * int(rng.integers(2, 5)), 0, 8),
@@ -214,7 +214,7 @@ class Measured:
 
 
 def claim(rows: Sequence[Measured]) -> str:
-    """Return what was asked of the rows, and the figures that answer it."""
+    """Return the goals for the rows, and the numbers that were reached."""
     told = []
     for row in rows:
         if row.family in (GANG, MIXED) and row.nodes == 10_000:
@@ -236,24 +236,23 @@ def claim(rows: Sequence[Measured]) -> str:
 
 
 def assumed() -> str:
-    """Return how the instances are drawn and measured."""
+    """Return a description of the instances of each row, and of the measurement."""
     return (
-        f"{INSTANCES} instances of each row, of `allocopt generate relocation`, seeds 0 to {INSTANCES - 1}, of which "
-        f"the rules are asked for the first {RULE_INSTANCES} on {max(RACKS):,} nodes: nodes of eight "
-        "GPUs in racks of 16 or 18, running jobs of 1 to 16 nodes on nodes that follow each other, on 95 % of the "
-        "nodes, a third of which must not stop. A stop costs as many as the job has nodes, of a shared node its share "
-        f"of the GPUs, a move half of that. *{GANG.capitalize()}*: 16 nodes. *{MIXED.capitalize()}*: four gangs at "
-        "once, of 8 nodes up to a rack within one, of 2 to 4 segments of 8 nodes, of 3 to 8 segments of 4, and of more "
-        "than a rack within at most two; 97 % of the nodes are in use, jobs share a tenth of the nodes, and one in "
-        f"twenty of the others has 32 or 64 nodes. *{MOVES.capitalize()}*: 16 nodes of each, 85 % of the nodes are in "
-        "use, all jobs that may stop may move, those that fit a rack within one. "
-        f"*{DRAIN.capitalize()}*: 90 % are in use, all jobs may stop and move. *{HOPELESS.capitalize()}*: a gang of 20 "
-        "segments of 16 nodes, and nine of ten jobs must not stop. Times are wall clock of `allocopt.solve` by "
-        f"`{REFERENCE}` with verification, median and most, of at most {LIMIT_S:g} s. What rules cost more is the mean "
-        "with its 95 % interval over the instances that the rule answers, beside the answer of "
-        f"`{REFERENCE}`, proved or not; *without* counts those that it does not answer. "
-        "[relocation.md](../relocation.md) says which product each rule is that of. `volcano-preempt` leaves gangs "
-        "that are bound to racks waiting, and is left out."
+        f"{INSTANCES} instances of each row, of `allocopt generate relocation`, seeds 0 to {INSTANCES - 1}; for rules on "
+        f"{max(RACKS):,} nodes the first {RULE_INSTANCES}. Nodes of eight "
+        "GPUs in racks of 16 or 18, running jobs of 1 to 16 consecutive nodes on 95 % of the nodes, a third of which "
+        "must not stop. The cost of a stop is the number of the job's nodes, or its share of the GPUs of a shared "
+        f"node; a move costs half of that. *{GANG.capitalize()}*: 16 nodes. *{MIXED.capitalize()}*: four gangs at "
+        "once, of 8 nodes up to a rack within one, of 2 to 4 segments of 8 nodes, of 3 to 8 segments of 4, and of "
+        "more than a rack within at most two; 97 % of the nodes are in use, jobs share a tenth of the nodes, and one "
+        f"in twenty of the others has 32 or 64 nodes. *{MOVES.capitalize()}*: 16 nodes of each, 85 % of the nodes are "
+        f"in use, all jobs that may stop may move, those that fit a rack within one. *{DRAIN.capitalize()}*: 90 % are "
+        f"in use, all jobs may stop and move. *{HOPELESS.capitalize()}*: a gang of 20 segments of 16 nodes, and nine "
+        f"of ten jobs must not stop. Times are wall clock of `allocopt.solve` by `{REFERENCE}` with verification, "
+        f"median and most, of at most {LIMIT_S:g} s. The excess cost of a rule is the mean with its 95 % interval "
+        f"over the instances that the rule answers, relative to the answer of `{REFERENCE}`, proved or not; *without* "
+        "counts those that it does not answer. [relocation.md](../relocation.md) lists the product of each rule. "
+        "`volcano-preempt` does not start gangs that are bound to racks, and is left out."
     )
 
 

@@ -19,7 +19,7 @@ SEEDS = range(3)
 
 
 def best_time(problem: TopologyProblem, strategy: str, solver: allocopt.Solver, **limits: int) -> float:
-    """Least running time of several solves, in seconds: what the machine's noise adds is left out."""
+    """Return the least running time of several solves in seconds, to exclude noise of the machine."""
     return min(
         allocopt.solve(problem, strategy=strategy, solver=solver, time_limit=LIMIT_S, **limits).runtime_s
         for _ in range(REPEATS)
@@ -27,7 +27,7 @@ def best_time(problem: TopologyProblem, strategy: str, solver: allocopt.Solver, 
 
 
 def exact_section(problems: Sequence[TopologyProblem], names: Sequence[str]) -> str:
-    """Time exact solvers on every window; those that take long once, ``dp`` the least of several times."""
+    """Time exact solvers on every window: slow ones once, ``dp`` several times, of which the least counts."""
     solvers = {name: allocopt.get_solver(name) for name in names}
     times: dict[str, list[float]] = {name: [] for name in names}
     proved: dict[str, int] = dict.fromkeys(names, 0)
@@ -79,7 +79,7 @@ def annealing_section(problems: Sequence[TopologyProblem]) -> str:
 
 
 def main() -> None:
-    quick = page_parser(__doc__, "leave scip-paper and cp-sat out").parse_args().quick
+    quick = page_parser(__doc__, "leave out scip-paper and cp-sat").parse_args().quick
     problems = allocopt.read_problems(INSTANCES)
     names = ["dp", "highs", "scip"] + ([] if quick else ["cp-sat", "scip-paper"])
     for name in names:
@@ -88,7 +88,7 @@ def main() -> None:
         "scas_exact",
         "Exact SCAS, measured",
         "`dp` proves the SCAS optimum of all windows of the NSA paper's size in 1.5 ms on average, 14 to 34 times as "
-        "fast as integer programs of ours, 10,000 times as fast as SCIP on the paper's model.",
+        "fast as our integer programs, and 10,000 times as fast as SCIP with the paper's model.",
         [exact_section(problems, names), annealing_section(problems)],
         f"The {len(problems)} windows of `{INSTANCES}`, one run, one thread, kernels warm, limit {LIMIT_S:.0f} s; an "
         f"unproved solve counts with the limit. For `dp` and `annealing` the least of {REPEATS} times a window "

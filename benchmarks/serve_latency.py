@@ -1,4 +1,4 @@
-"""How long ``allocopt serve`` takes beside its solves, for one client and for eight, and whether its memory grows."""
+"""Latency of ``allocopt serve`` in addition to its solves, for one client and for eight, and growth of its memory."""
 
 import http.client
 import json
@@ -40,7 +40,7 @@ class Connection(http.client.HTTPConnection):
         self.sock.connect(str(self.place))
 
     def milliseconds(self, body: bytes) -> tuple[float, float]:
-        """Send an instance, and return how long the answer took, and its solve."""
+        """Send an instance, and return the time of the answer and of its solve."""
         began = time.perf_counter()
         self.request("POST", "/solve?time_limit=0.2", body)
         answer = self.getresponse()
@@ -53,7 +53,7 @@ class Connection(http.client.HTTPConnection):
 
 
 def row(place: Path, clients: int, requests: int, bodies: list[bytes]) -> list[Cell]:
-    """Let clients send instances, each its next one when it has its answer."""
+    """Run clients that send instances, each the next one when it has the answer."""
     found: list[tuple[float, float]] = []
 
     def send() -> None:
@@ -73,7 +73,7 @@ def row(place: Path, clients: int, requests: int, bodies: list[bytes]) -> list[C
 
 
 def refused(place: Path, count: int, body: bytes) -> int:
-    """Send instances with a byte that is another one; return how many were refused."""
+    """Send instances with one changed byte; return the number of refusals."""
     rng, connection, found = random.Random(0), Connection(place), 0
     for _ in range(count):
         at = rng.randrange(len(body))
@@ -105,7 +105,7 @@ def large(place: Path) -> tuple[float, float, float]:
 
 
 def resident_mib(pid: int) -> float:
-    """Return the memory that a process holds."""
+    """Return the resident memory of a process in MiB."""
     (pages,) = re.findall(r"^VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return int(pages) / 1024
 
@@ -132,13 +132,14 @@ def main() -> None:
     write_page(
         "serve",
         "Latency of the local service",
-        "One client waits a few milliseconds longer than its solve takes; eight at once wait for each other, for "
-        "solves run one after the other.",
+        "One client waits a few milliseconds longer than its solve takes; eight clients at once wait for each other, "
+        "because solves run one after the other.",
         [aligned_table(HEADER, cells, DIGITS)],
         "Windows of `@tiny` over a Unix socket, `auto`, each client sending its next instance when it has an answer. "
-        f"Of {many // 20:,} requests with one byte changed {bad:,} were refused in a line, the others are instances. "
-        f"Memory after {many:,} more: {after:.0f} MiB, before {before:.0f}. One of {megabytes:.0f} MB is answered "
-        f"after {answered_s:.0f} s, one over the limit of {LARGEST_MIB} MiB refused after {refused_s:.1f} s.",
+        f"{bad:,} of {many // 20:,} requests with one changed byte were refused with one line; the others were still "
+        f"valid instances. Memory after {many:,} more: {after:.0f} MiB, before {before:.0f}. One of {megabytes:.0f} "
+        f"MB is answered after {answered_s:.0f} s, one over the limit of {LARGEST_MIB} MiB refused after "
+        f"{refused_s:.1f} s.",
         is_quick=asked.quick,
     )
 

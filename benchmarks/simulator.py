@@ -1,4 +1,4 @@
-"""How fast the simulator is, beside a plain Python loop: built-in and Python schedulers, environments, memory.
+"""Speed of the simulator, compared with a plain Python loop: built-in and Python schedulers, environments, memory.
 
 One core, kernels warm. Needs the folder with the data (``--data``), which is not part of the project: two workloads of
 10,000 jobs drawn from the Lublin-Feitelson model, and the CEA Curie log of the Parallel Workloads Archive. Takes about
@@ -57,7 +57,7 @@ Environments stepped one at a time: RLScheduler 3,400 to 4,400 steps/s, CQGym 19
 
 
 class Times(NamedTuple):
-    """Seconds that something took, several times."""
+    """Times of several repetitions, in seconds."""
 
     seconds: list[float]
 
@@ -71,7 +71,7 @@ class Times(NamedTuple):
 
 
 class FirstCome:
-    """FCFS as a user writes it."""
+    """FCFS as a user would write it."""
 
     def schedule(self, view: View) -> Iterable[Decision]:
         """Start jobs from the head of the queue while they fit."""
@@ -80,10 +80,10 @@ class FirstCome:
 
 
 class Easy:
-    """EASY backfilling as a user writes it."""
+    """EASY backfilling as a user would write it."""
 
     def schedule(self, view: View) -> Iterable[Decision]:
-        """Start jobs from the head of the queue while they fit, then those that do not delay the first one."""
+        """Start jobs from the head of the queue while they fit, then jobs that do not delay the first one."""
         while (head := view.head) is not None and view.fits(head):
             yield Start(head)
         if head is not None:
@@ -91,12 +91,12 @@ class Easy:
 
 
 def timed(action: Callable[[], object], repeats: int) -> Times:
-    """Time an action several times, after once that does not count."""
+    """Time an action several times, after one run that does not count."""
     return in_turn([action], repeats)[0]
 
 
 def in_turn(actions: Sequence[Callable[[], object]], repeats: int) -> list[Times]:
-    """Time actions in turn, so that what else the machine does slows all of them alike."""
+    """Time actions in turn, so that other work of the machine slows all of them equally."""
     seconds: list[list[float]] = [[] for _ in actions]
     for _ in range(repeats + 1):
         for action, measured in zip(actions, seconds, strict=True):
@@ -107,7 +107,7 @@ def in_turn(actions: Sequence[Callable[[], object]], repeats: int) -> list[Times
 
 
 def kernel_times(workload: Workload, processors: int, scheduler: ListScheduler, repeats: int) -> Times:
-    """Time the kernel alone; setting the state up is not counted."""
+    """Time only the kernel, without the setup of the state."""
     rng = np.random.default_rng(SEED)
     order = scheduler.order.keys(workload, rng)
     backfill_order = None if scheduler.backfill_order is None else scheduler.backfill_order.keys(workload, rng)
@@ -153,7 +153,7 @@ def backfillings() -> dict[str, ListScheduler]:
 def built_in_section(
     title: str, workload: Workload, schedulers: dict[str, ListScheduler], repeats: int
 ) -> tuple[str, dict[str, Times]]:
-    """Time `simulate` and the kernel alone."""
+    """Time `simulate`, and only its kernel."""
     processors = PROCESSORS[workload.name]
     whole: dict[str, Times] = {}
     rows: list[list[Cell]] = []
@@ -167,7 +167,7 @@ def built_in_section(
 
 
 def orders_section(workload: Workload, repeats: int) -> str:
-    """Time every queue order that is installed, without backfilling and with EASY."""
+    """Time every installed queue order, without backfilling and with EASY."""
     rows: list[list[Cell]] = []
     for name, policy in ((name, get_policy(name)) for name in policy_names()):
         if isinstance(policy, QueueOrder):
@@ -254,7 +254,7 @@ def bars_section(
 
 
 def long_queue_section() -> str:
-    """Jobs that are submitted all at once: how the cost of a pass grows with the queue."""
+    """Time jobs that are submitted all at once, to show how the cost of a pass grows with the queue."""
     schedulers: dict[str, ListScheduler | Scheduler] = {name: backfillings()[name] for name in ("FCFS", "EASY")}
     schedulers["SJF with EASY"] = ListScheduler(queue_order("sjf"), Backfill.EASY)
     schedulers |= {"FCFS in Python": FirstCome(), "EASY in Python": Easy()}
@@ -269,7 +269,7 @@ def long_queue_section() -> str:
 
 
 def memory_section() -> str:
-    """Peak memory of `simulate` beyond the workload itself, as Python's allocator counts it."""
+    """Measure the peak memory of `simulate` beyond the workload, by Python's allocator."""
     workload = lublin_workload(MEMORY_JOBS, 256, np.random.default_rng(SEED))
     peaks = {}
     for name in ("FCFS", "EASY"):
@@ -312,10 +312,10 @@ def main() -> None:
         "as a plain Python loop with the same schedule; the whole CEA Curie log (295,540 jobs) takes 0.26 s by EASY. "
         "An environment does 100,000 steps/s, 256 side by side 584,000.",
         [bars, plain, *sections, long_queue_section(), memory_section(), ELSEWHERE],
-        f"One core, kernels warm, default rules, seed {SEED}; each {repeats} times after once that does not count "
-        "(reading at most 5 times, Curie in a plain loop 3). Times are those of `simulate`, which `allocopt simulate` "
-        "reports as its run time; reading is not counted. *Kernel* is the compiled part of it, without setting the "
-        "state up. Curie is the cleaned log of [the archive](../citing.md#traces).",
+        f"One core, kernels warm, default rules, seed {SEED}; each {repeats} times after a first run that does not "
+        "count (reading at most 5 times, Curie in a plain loop 3 times). Times are those of `simulate`, which "
+        "`allocopt simulate` reports as its run time; reading is not counted. *Kernel* is the compiled part of it, "
+        "without setting the state up. Curie is the cleaned log of [the archive](../citing.md#traces).",
         is_quick=options.quick,
     )
 

@@ -1,4 +1,4 @@
-"""What a real Slurm does with the jobs of the micro cluster in faster time, beside the simulation on shared nodes."""
+"""A real Slurm with an accelerated clock on the jobs of the micro cluster, compared with the simulation."""
 
 import functools
 import itertools
@@ -30,7 +30,7 @@ from benchmarks.virtual_slurm import own_lines, running
 from papers.pages import page_parser, write_page
 
 SPEED = 20
-"""Seconds of the cluster a second: libfaketime hastens Slurm's clock, so that all its periods stay as they are set."""
+"""Seconds of the cluster per second: libfaketime speeds up Slurm's clock, so that its periods keep their settings."""
 PERIOD_S = 30.0
 DEPTH = 1200
 FIRST_JOB = 1001
@@ -64,7 +64,7 @@ def configure(site: Path, folder: Path, port: int, *, multifactor: bool) -> list
 
 
 def record(site: Path, folder: Path, port: int, *, multifactor: bool) -> None:
-    """Let Slurm run the jobs on virtual nodes; `folder` then holds its log."""
+    """Run the jobs by Slurm on virtual nodes; afterwards `folder` has its log."""
     folder.mkdir(parents=True)
     nodes = configure(site, folder, port, multifactor=multifactor)
     with running(folder, nodes, SPEED) as slurm:
@@ -77,7 +77,7 @@ def record(site: Path, folder: Path, port: int, *, multifactor: bool) -> None:
             kept += [word for name in ("-t", "-n", "-p", "-J") for word in (name, values[name])]
             run = float(values["-sim-walltime"])
             time.sleep(max(began + float(values["-dt"]) / SPEED - time.monotonic(), 0))
-            # A negative one stands for a job that runs into its limit.
+            # A negative run time stands for a job that reaches its limit.
             body = f"exec sleep {run if run >= 0 else 1e5:g}"
             job = slurm.said("sbatch", "--parsable", "--output", "/dev/null", *kept, "--wrap", body)
             if job.endswith("50"):
@@ -88,7 +88,7 @@ def record(site: Path, folder: Path, port: int, *, multifactor: bool) -> None:
 
 @dataclass(slots=True)
 class Job:
-    """A job as it was asked for, and as Slurm ran it."""
+    """A job: its request, and its execution by Slurm."""
 
     request: Request
     limit: float
@@ -108,7 +108,7 @@ class Event(NamedTuple):
 
 
 class State(NamedTuple):
-    """Jobs that run and that wait at a time."""
+    """Running and waiting jobs at a time."""
 
     time: float
     running: list[int]
@@ -117,21 +117,21 @@ class State(NamedTuple):
 
 CLAIM = (
     "In the states in which a real Slurm decided, the simulation with conservative backfilling starts 95 to 97 % of "
-    "its jobs within Slurm's period of 30 s, 94 to 95 % on its nodes, and run freely its mean wait is within 3 % of "
-    "Slurm's; with one reservation (EASY) it is 23 to 28 % below. Single starts of a free run cannot agree: Slurm run "
-    "again repeats 10 % of its own."
+    "its jobs within Slurm's period of 30 s, 94 to 95 % on its nodes. In a free run its mean wait is within 3 % of "
+    "Slurm's; with one reservation (EASY) it is 23 to 28 % below. Single starts of a free run cannot agree: Slurm "
+    "itself repeats only 10 % of its starts in a second run."
 )
 ASSUMED = (
-    "Slurm 22.05.8 of Debian ran the 500 jobs of the micro cluster (10 nodes of 12 cores) with the site's own files on "
-    "virtual nodes, its clock hastened 20 times by libfaketime, so that its periods stay as set; ports, users and "
-    "time-outs of messages are this run's, accounting there is none. *By size*: the site's priority/multifactor, of "
-    "which only size acts without it; *by arrival*: priority/basic. Jobs without a run time end at their limit.\n\n"
-    "*Starts*, *nodes*: jobs first started within 30 s of Slurm, and on its nodes, given Slurm's state before; *free*: "
-    "starts where each goes on from its own state. Nodes are chosen by the lowest switch.\n\n"
-    "What differs, by a model of Slurm's rules with one left out at a time (mean wait): one reservation instead of "
-    "one a job, -22 %; nodes by fewest tasks and cores instead of nodes and names, +3 %; planned starts after each end "
-    "instead of after all of one of Slurm's windows, +2 %, and 6 % fewer starts by arrival. One job held off for a "
-    "cycle moves all behind it."
+    "Slurm 22.05.8 of Debian ran the 500 jobs of the micro cluster (10 nodes of 12 cores) with the site's own files "
+    "on virtual nodes, its clock accelerated 20 times by libfaketime, so that its periods keep their settings. "
+    "Ports, users and time-outs of messages are those of this run, and there is no accounting. *By size*: the site's "
+    "priority/multifactor, of which only size has an effect without accounting; *by arrival*: priority/basic. Jobs "
+    "without a run time end at their limit.\n\n*Starts*, *nodes*: jobs first started within 30 s of Slurm, and on "
+    "its nodes, given Slurm's state before; *free*: starts if each continues from its own state. Nodes are chosen by "
+    "the lowest switch.\n\nEffects on the mean wait, by a model of Slurm's rules with one rule changed at a time: "
+    "one reservation instead of one per job, -22 %; nodes by fewest tasks and cores instead of nodes and names, +3 "
+    "%; planned starts after each end instead of after all ends in one of Slurm's windows, +2 %, and 6 % fewer "
+    "starts by arrival. One job that is delayed by a cycle shifts all jobs behind it."
 )
 KINDS = {
     "submit": re.compile(r"_slurm_rpc_submit_batch_job: JobId=(\d+) InitPrio=(\d+)"),
@@ -144,7 +144,7 @@ KINDS = {
 
 
 def read_record(site: Path, folder: Path) -> tuple[list[Job], list[Event]]:
-    """Return the jobs, and what slurmctld's log says of them, in its order."""
+    """Return the jobs, and the events of slurmctld's log, in its order."""
     asked, events = read_workload(site / "jobs500.events"), []
     jobs = [Job(request, limit) for request, limit in zip(asked.requests, asked.estimate.tolist(), strict=True)]
     for line in (folder / "slurmctld.log").read_text(errors="replace").splitlines():
@@ -177,7 +177,7 @@ def hosts(cluster: Cluster, state: Shared, job: int) -> set[str]:
 def decided(
     cluster: Cluster, jobs: Sequence[Job], rule: AllocationRule, backfill: Backfill, state: State
 ) -> dict[int, set[str]]:
-    """Return which of the waiting jobs the simulation starts in a state of Slurm's, and on which nodes."""
+    """Return the waiting jobs that the simulation starts in a state of Slurm, with their nodes."""
     now = np.floor(state.time)
     waiting = sorted(state.waiting, key=lambda job: (-jobs[job].priority, job))
     free, running = cluster.capacity.copy(), []
@@ -192,7 +192,7 @@ def decided(
         left = max(np.floor(jobs[job].start) + jobs[job].limit - now, 1.0)
         running.append(RunningJob(request, nodes, tasks, left))
     asked, limits = [on_cluster(jobs[job].request, cluster) for job in waiting], [jobs[job].limit for job in waiting]
-    # A walk follows the pass at once.
+    # The backfill cycle follows the pass immediately.
     rules = SharedRules(rule, backfill, period=1.0, depth=DEPTH)
     begun = state_after_pass(SharedMachine.of(cluster), running, asked, np.array(limits, dtype=np.float64), rules, now)
     started = ~np.isnan(begun.jobs["start"])
@@ -200,9 +200,10 @@ def decided(
 
 
 def replayed(cluster: Cluster, jobs: Sequence[Job], events: Sequence[Event], rule: AllocationRule) -> list[Cell]:
-    """Let the simulation decide in every state that Slurm decided in, and compare.
+    """Let the simulation decide in every state in which Slurm decided, and compare.
 
-    A job is started by it where it first does so in a state of Slurm's; in the next state only Slurm's starts count.
+    A start by the simulation counts at the first state of Slurm in which it happens; the next state has only Slurm's
+    starts.
     """
     state = before = State(0.0, [], [])
     first: dict[int, tuple[float, set[str]]] = {}
@@ -228,7 +229,7 @@ def replayed(cluster: Cluster, jobs: Sequence[Job], events: Sequence[Event], rul
 
 
 def free_run(cluster: Cluster, jobs: Sequence[Job], rule: AllocationRule, backfill: Backfill) -> list[Job]:
-    """Return what the simulation makes of the jobs, as long as Slurm ran them."""
+    """Return the jobs as simulated freely, with the run times of Slurm."""
     submit, n = column(jobs, "submit"), len(jobs)
     run, requests = column(jobs, "end") - column(jobs, "start"), [on_cluster(job.request, cluster) for job in jobs]
     state = new_shared(
@@ -247,7 +248,7 @@ def free_run(cluster: Cluster, jobs: Sequence[Job], rule: AllocationRule, backfi
 def beside(jobs: Sequence[Job], slurms: Sequence[Job]) -> list[Cell]:
     """Compare one run with another: mean wait, and share of starts within a period."""
     wait, theirs = (column(one, "start") - column(one, "submit") for one in (jobs, slurms))
-    # Each run has its own begin.
+    # Count times from the begin of each run.
     late = (column(jobs, "start") - jobs[0].submit) - (column(slurms, "start") - slurms[0].submit)
     share, near = 100 * (wait.mean() / theirs.mean() - 1), 100 * np.mean(np.abs(late) <= PERIOD_S)
     return [float(wait.mean()), float(share), float(near)]
@@ -277,8 +278,8 @@ def rows(site: Path, folders: Sequence[Path], rules: Sequence[AllocationRule]) -
 def main() -> None:
     parser = page_parser(__doc__, "all rules of allocation", "the site's files, sites/micro")
     parser.add_argument("folders", nargs="+", type=Path, help="recordings to compare, or the one to make")
-    parser.add_argument("--record", choices=("basic", "multifactor"), help="let Slurm run the jobs in this order")
-    parser.add_argument("--port", type=int, default=23000, help="the first of eleven (default 23000)")
+    parser.add_argument("--record", choices=("basic", "multifactor"), help="run the jobs by Slurm in this order")
+    parser.add_argument("--port", type=int, default=23000, help="first of eleven ports (default 23000)")
     asked = parser.parse_args()
     site = asked.data / "sites" / "micro"
     if asked.record:
@@ -287,7 +288,7 @@ def main() -> None:
     rules = tuple(AllocationRule) if asked.quick else (AllocationRule.LOWEST_SWITCH,)
     write_page(
         "slurm_replay",
-        "Beside a real Slurm",
+        "The simulation compared with a real Slurm",
         CLAIM,
         [aligned_table(HEADER, rows(site, asked.folders, rules), DIGITS)],
         ASSUMED,

@@ -1,4 +1,4 @@
-"""What real Slurms give to the jobs of random windows, beside our solvers and the proven optimum.
+"""Nodes that real Slurms choose for the jobs of random windows, compared with our solvers and the proven optimum.
 
 Slurm 22.05 runs here. The choices of 26.11 were recorded elsewhere.
 """
@@ -33,7 +33,7 @@ def solved(problem: TopologyProblem, solver: str) -> Choice:
 def row(
     label: str, windows: Sequence[RecordedWindow], chosen: Sequence[Choice], slurms: Sequence[Choice]
 ) -> list[Cell]:
-    """Compare what was chosen in every window with Slurm's choice and the optimum."""
+    """Compare the chosen nodes of every window with Slurm's choice and with the optimum."""
     pairs = [pair for own, theirs in zip(chosen, slurms, strict=True) for pair in zip(own, theirs, strict=True)]
     same = sum(sorted(own) == sorted(theirs) for own, theirs in pairs)
     above = []
@@ -60,10 +60,10 @@ def main() -> None:
     older = section(version(), windows, chosen_by_slurm([one.problem for one in windows]))
     write_page(
         "slurm_tree",
-        "What a real Slurm chooses",
-        "`slurm-tree` gives all 226 jobs the nodes that Slurm 26.11 gives them, `slurm-tree-22.05` those of Slurm "
-        "22.05. On average Slurm 26.11 is 6.6 % above the optimal hop cost, Slurm 22.05 12.1 %, `best-fit-by-level` "
-        "1.3 %; `lns` finds the optimum.",
+        "The nodes that a real Slurm chooses",
+        "`slurm-tree` gives all 226 jobs the same nodes as Slurm 26.11, `slurm-tree-22.05` the same as Slurm 22.05. "
+        "On average Slurm 26.11 is 6.6 % above the optimal hop cost, Slurm 22.05 12.1 %, `best-fit-by-level` 1.3 %; "
+        "`lns` finds the optimum.",
         [current, older],
         "40 random windows, seeds 0 to 39, on 128 nodes, 4 pods of 4 leaves of 8: each node is idle with a "
         "probability between 0.3 and 0.95 drawn per window, the others are drained, and jobs of 1 to 24 whole nodes "

@@ -1,4 +1,4 @@
-"""What a user waits for before anything is solved: first commands on a machine, later ones, and large instances."""
+"""Waiting times before anything is solved: first commands on a machine, later ones, and large instances."""
 
 import resource
 import shutil
@@ -24,7 +24,7 @@ KERNELS = Path(allocopt.__file__).parent / "kernels" / "__pycache__"
 
 
 def measured(action: Callable[[], object], repeats: int = REPEATS) -> tuple[float, float]:
-    """Return the medians of wall time and of processor time, that of child processes included, in seconds."""
+    """Return the medians of wall time and of processor time, including child processes, in seconds."""
     walls, processors = [], []
     for _ in range(repeats):
         started, used = time.perf_counter(), processor_s()
@@ -47,7 +47,7 @@ def command(*arguments: str) -> Callable[[], object]:
 
 @contextmanager
 def no_kernels() -> Iterator[None]:
-    """Leave a machine on which nothing was compiled."""
+    """Hide all compiled kernels, as on a new machine."""
     with tempfile.TemporaryDirectory(dir=KERNELS.parent) as aside:
         for path in KERNELS.glob("*.kernel"):
             shutil.move(path, aside)
@@ -109,8 +109,8 @@ def main() -> None:
     write_page(
         "startup",
         "Before anything is solved",
-        "`allocopt --help` takes 0.1 s, a first solve 0.7 s; with `auto` 12 s the first time on a machine, when "
-        "kernels are compiled, and 0.8 s from then on. `allocopt warmup` compiles all in 66 s.",
+        "`allocopt --help` takes 0.1 s, a first solve 0.7 s; with `auto` it takes 12 s the first time on a machine, "
+        "when kernels are compiled, and 0.8 s afterwards. `allocopt warmup` compiles all kernels in 66 s.",
         [aligned_table(("what", "first s", "later s", "later, processor s"), rows, (None, 1, 3, 3))],
         f"Medians of {REPEATS} runs, commands in a new process each. {len(files)} compiled kernels hold "
         f"{megabytes:.0f} MB.",

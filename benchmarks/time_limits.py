@@ -1,4 +1,4 @@
-"""Limits of milliseconds and of one second, model building included: who keeps them, and how good the answers are."""
+"""Limits of milliseconds and of one second, including model building: which solvers keep them, and their gaps."""
 
 import json
 import time
@@ -18,12 +18,12 @@ LIMIT_S = 1.0
 ALLOWED_S = LIMIT_S * 1.05 + 0.05
 ENDLESS = {"annealing", "annealing-as-published", "simanneal", "lns", "auto"}
 HARDEST = 3
-"""Windows of the family ``burst`` that are tried, those with the most idle nodes."""
+"""Number of windows of the family ``burst`` that are solved, those with the most idle nodes."""
 
 SHORT_S = (0.001, 0.01)
 SHORT_SOLVERS = ("auto", "exact", "lns", "lns-prices")
 SHORT_WINDOWS, REPEATS = 20, 5
-"""Windows of each family that are tried under short limits, and seeds."""
+"""Number of windows of each family under short limits, and of seeds."""
 
 
 def short_windows() -> list[TopologyProblem]:
@@ -33,7 +33,7 @@ def short_windows() -> list[TopologyProblem]:
 
 
 def measure_short(problems: list[TopologyProblem], name: str, limit_s: float) -> list[Cell]:
-    """Solve every window under FREE with some seeds; return wall clock in milliseconds, gaps to the best known cost."""
+    """Solve every window under FREE with some seeds; return wall clock in ms, and gaps to the best known cost."""
     best_known = json.loads(Path("instances/best_known.json").read_text())
     times, gaps, n_proved = [], [], 0
     for seed in range(REPEATS):
@@ -54,7 +54,7 @@ def windows() -> list[TopologyProblem]:
 
 
 def measure(problem: TopologyProblem, name: str, strategy: str) -> float | None:
-    """Return the seconds of a solve with a new solver and no child left, verification included; None if refused."""
+    """Return the seconds of a verified solve with a new solver and without a running child process; None if refused."""
     pool_of.cache_clear()
     solver = allocopt.get_solver(name)
     problem = problem.with_strategy(strategy)
@@ -93,8 +93,8 @@ def main() -> None:
         "time_limits",
         "Limits of milliseconds and of one second",
         f"Asked for an answer within {LIMIT_S:.0f} s, {n_late} of {n_solves} solves are later than {ALLOWED_S:.2f} s. "
-        "Limits of 1 and 10 ms are overrun by 0.2 ms in the middle, 3.6 ms at most; within 10 ms the mean gap is 0.02 "
-        "% and less.",
+        "Limits of 1 and 10 ms are exceeded by 0.2 ms in the median and by at most 3.6 ms; within 10 ms the mean gap "
+        "is at most 0.02 %.",
         [
             "## Short limits",
             aligned_table(short_header, short_rows, (None, 0, 2, 2, 3, 3, 0)),
@@ -103,8 +103,8 @@ def main() -> None:
         ],
         f"Short limits: {len(short)} windows, {SHORT_WINDOWS} each of the families `paper`, `repo` and `burst`, under "
         f"FREE, each with {REPEATS} seeds. Times are wall clock around the whole call of `allocopt.solve`, "
-        "verification included, median and largest; gaps are to the best known cost, in the mean and at most. Limit "
-        f"of {LIMIT_S:.0f} s: the {HARDEST} largest windows of `burst`, L1, L2 and L3, every strategy of a solver. "
+        "verification included, median and largest; gaps are to the best known cost, mean and maximum. Limit of "
+        f"{LIMIT_S:.0f} s: the {HARDEST} largest windows of `burst`, L1, L2 and L3, every strategy of a solver. "
         "Starting a child process counts; kernels are compiled.",
     )
 

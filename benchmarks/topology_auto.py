@@ -1,4 +1,4 @@
-"""Whether `auto` is ever worse than its parts at the same limit: mean gaps to the proven optima, limit by limit."""
+"""Comparison of `auto` with its parts at the same limit: mean gaps to the proven optima, limit by limit."""
 
 import itertools
 
@@ -26,7 +26,7 @@ def mean_gap(problems: list[TopologyProblem], optima: list[float], name: str, li
 
 
 def rows(families: tuple[str, ...]) -> list[list[Cell]]:
-    """One row per family and limit: for every strategy the mean gap of `auto` and of the best of the others."""
+    """Return a row per family and limit: the mean gap of `auto` and of the best other solver, for every strategy."""
     known = read_best_known("instances/best_known.json")
     lines: list[list[Cell]] = []
     for family, limit_s in itertools.product(families, LIMITS_S):
@@ -57,7 +57,7 @@ def main() -> None:
     table = aligned_table(header, rows(families), (None, 0, *(3 for _ in header[2:])))
     write_page(
         "topology_auto",
-        "`auto` beside its parts at the same limit",
+        "`auto` compared with its parts at the same limit",
         "With 30 ms `auto` is within 0.01 points of the best of its parts for every family and strategy; with 1 ms it "
         "is up to 0.25 points behind, under SCAS on `repo`.",
         [table],

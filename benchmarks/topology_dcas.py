@@ -1,4 +1,4 @@
-"""How near the searches come to the DCAS optimum, and when: `lns` and `annealing`, and `lns` on large windows."""
+"""Gaps of searches to the DCAS optimum, and times: `lns` and `annealing`, and `lns` on large windows."""
 
 import time
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ LIMITS_S = (0.1, 1.0, 10.0)
 
 
 def row(family: str, problems: list[TopologyProblem], best: list[float], name: str, steps: int) -> list[Cell]:
-    """Measure a search of so many steps on the windows of a family."""
+    """Measure a search of ``steps`` steps on the windows of a family."""
     solver = allocopt.get_solver(name)
     gaps, times = [], []
     for problem, optimum in zip(problems, best, strict=True):

@@ -57,8 +57,8 @@ def main() -> None:
         "of 0.5 s too; `dp` proves the DCAS optimum of all in 13 to 47 ms.",
         [table],
         "Every window of the families (40, 40 and 20), once, seed 0, verification included; kernels are warm, one "
-        "thread. A window counts as proved where objective and bound agree to a millionth. `dp` under SCAS stands "
-        "beside.",
+        "thread. A window counts as proved if objective and bound agree to a millionth. `dp` under SCAS is shown for "
+        "comparison.",
         is_quick=quick,
     )
 

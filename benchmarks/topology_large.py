@@ -1,8 +1,7 @@
-"""Large windows: objective, bound, gap and memory within 1, 10 and 60 s, and how the time to equal quality grows.
+"""Large windows: objective, bound, gap and memory within 1, 10 and 60 s, and growth of the time to equal quality.
 
-Every solve runs in a process of its own, whose peak of memory is read at its end. Takes about 20 minutes; solvers
-that are not installed are named and left out. The plot needs the extra ``plot``. ``--quick`` prints the table of L1 at
-1 s.
+Every solve runs in its own process, whose peak memory is read at its end. Takes about 20 minutes; solvers that are not
+installed are listed and left out. The plot needs the extra ``plot``. ``--quick`` prints the table of L1 at 1 s.
 """
 
 import argparse
@@ -28,7 +27,7 @@ from papers.pages import page_parser, write_lines, write_page
 NAME = "topology_large"
 LARGE = ("L1", "L2", "L3")
 BETWEEN = {"L1-L2": ((14, 20, 25), 2200, 100, 42, 31), "L2-L3": ((32, 36, 30), 14000, 450, 60, 32)}
-"""Windows between those of ``instances``, made alike: fat tree, idle nodes, jobs, nodes of the largest job, seed."""
+"""Windows between those of ``instances``, made in the same way: fat tree, idle nodes, jobs, largest job, seed."""
 
 LIMITS_S, CURVE_LIMITS_S = (1.0, 10.0, 60.0), (0.1, 0.3, 1.0, 1.5, 3.0, 10.0, 60.0)
 CURVES = (("lagrangian", "scas"), ("auto", "scas"), ("lns", "free"), ("prices", "free"), ("auto", "free"))
@@ -50,20 +49,20 @@ class Task:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a solve gave.
+    """Results of a solve.
 
     Parameters
     ----------
     task
-        What was asked.
+        The task.
     status
         Status of the result, or ``refused``.
     objective, bound
-        Cost of the allocation, and the bound that came with it.
+        Cost of the allocation, and its bound.
     seconds
         Wall clock around the whole call, verification included.
     peak_mib
-        Peak of memory of the process, plus that of the largest of its own children.
+        Peak memory of the process, plus that of its largest child process.
     incumbents
         Time in seconds and cost of every improvement.
     """
@@ -78,16 +77,16 @@ class Answer:
 
     @property
     def gap(self) -> float:
-        """Gap in percent to the bound that came with it; infinite without one."""
+        """Gap in percent to its own bound; infinite without one."""
         return gap(self.objective, self.bound)
 
     def time_to(self, cost: float) -> float:
-        """Seconds until the cost was that low; infinite if it never was."""
+        """Return the seconds until a cost was reached; infinite if it never was."""
         return next((seconds for seconds, objective in self.incumbents if objective <= cost), np.inf)
 
 
 def gap(objective: float | None, bound: float | None) -> float:
-    """Gap in percent; infinite where something is missing."""
+    """Return the gap in percent; infinite if a value is missing."""
     return np.inf if objective is None or bound is None else 100 * (objective - bound) / objective
 
 
@@ -100,7 +99,7 @@ def window(name: str) -> TopologyProblem:
 
 
 def answer(task: Task) -> Answer:
-    """Solve here and now; the kernels are loaded before."""
+    """Solve in this process, after the kernels are loaded."""
     problem = window(task.window).with_strategy(task.strategy)
     solver = allocopt.get_solver(task.solver)
     try:
@@ -118,7 +117,7 @@ def answer(task: Task) -> Answer:
 
 
 def peak_mib() -> float:
-    """Peak of memory of this process so far and of its largest child, MiB; the system counts in KiB (Linux)."""
+    """Return the peak memory of this process and its largest child in MiB; the system counts in KiB (Linux)."""
     users = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     return sum(resource.getrusage(user).ru_maxrss for user in users) * 1024 / MIB
 
@@ -132,14 +131,14 @@ def answer_apart(task: Task) -> Answer:
 
 
 def print_answer(task: Task) -> None:
-    """Solve, and print the answer as the parent reads it."""
+    """Solve, and print the answer in the format that the parent process reads."""
     found = asdict(answer(task))
     del found["task"]
     print(json.dumps(found))
 
 
 def longest_s(window_name: str) -> float:
-    """Longest limit for a window, seconds: only the largest one has a minute."""
+    """Return the longest limit for a window in seconds; only the largest window has a minute."""
     return LIMITS_S[-1] if window_name == LARGE[-1] else LIMITS_S[-2]
 
 
@@ -155,7 +154,7 @@ def tasks(installed: Sequence[str]) -> Iterator[Task]:
 
 
 def answers(asked: Iterable[Task]) -> list[Answer]:
-    """Solve all; what is refused once, or proved within a shorter limit, is not asked again."""
+    """Solve all tasks; skip those that were refused before, or proved within a shorter limit."""
     done: dict[tuple[str, str, str], Answer] = {}
     found = []
     for task in asked:
@@ -167,7 +166,7 @@ def answers(asked: Iterable[Task]) -> list[Answer]:
 
 
 def best_bounds(found: Sequence[Answer]) -> dict[tuple[str, str], float]:
-    """Return the best bound per window and strategy; a bound of FREE is one of SCAS too."""
+    """Return the best bound per window and strategy; a bound for FREE holds for SCAS, too."""
     bounds: dict[tuple[str, str], float] = {}
     for one in found:
         for strategy in {one.task.strategy, "scas"}:
@@ -177,7 +176,7 @@ def best_bounds(found: Sequence[Answer]) -> dict[tuple[str, str], float]:
 
 
 def table(found: Sequence[Answer]) -> str:
-    """Format the last answers for L1, L2 and L3, with the longest limit or proved."""
+    """Return a table of the last answers for L1, L2 and L3: proved, or with the longest limit."""
     bounds = best_bounds(found)
     last = {(one.task.window, one.task.strategy, one.task.solver): one for one in found if one.task.window in LARGE}
     rows: list[list[Cell]] = []
@@ -190,18 +189,18 @@ def table(found: Sequence[Answer]) -> str:
 
 @dataclass(frozen=True)
 class Bar:
-    """Something that is asked: the best answer of a kind, and what is read off it.
+    """A goal for the best answer of a kind.
 
     Parameters
     ----------
     window, strategy, limit_s
-        Which answers count: those with at most this limit.
+        The answers that count: those with at most this limit.
     text
-        What is asked, in words.
+        Description of the goal.
     largest
-        The largest value that reaches it.
+        The largest value that reaches the goal.
     value
-        What is compared with it.
+        Function that returns the value of an answer.
     """
 
     window: str
@@ -212,7 +211,7 @@ class Bar:
     value: Callable[[Answer], float]
 
     def row(self, found: Sequence[Answer]) -> list[Cell]:
-        """Judge the answers; the one with the least value counts."""
+        """Return the row of the goal; the answer with the least value counts."""
         task = (self.window, self.strategy)
         counted = [one for one in found if (one.task.window, one.task.strategy) == task and one.objective is not None]
         in_time = [one for one in counted if one.task.limit_s <= self.limit_s]
@@ -225,7 +224,7 @@ class Bar:
 
 
 def cheapest(found: Sequence[Answer], name: str, strategy: str, limit_s: float) -> float:
-    """Cost of the best allocation of a window within a limit; infinite if there is none."""
+    """Return the cost of the best allocation of a window within a limit; infinite if there is none."""
     of_kind = [one for one in found if (one.task.window, one.task.strategy) == (name, strategy)]
     costs = [one.objective for one in of_kind if one.task.limit_s <= limit_s]
     return min((cost for cost in costs if cost is not None), default=np.inf)
@@ -256,7 +255,7 @@ def bars(found: Sequence[Answer]) -> str:
 
 
 def times_to_quality(found: Sequence[Answer]) -> Times:
-    """Seconds to each quality, by solver, strategy and quality, then by window: the quickest run of any limit."""
+    """Return seconds to each quality, by solver, strategy and quality, then by window: the fastest run of any limit."""
     bounds = best_bounds(found)
     times: Times = {}
     for one in found:
@@ -270,7 +269,7 @@ def times_to_quality(found: Sequence[Answer]) -> Times:
 
 
 def growth(times: Times, problems: dict[str, TopologyProblem]) -> str:
-    """Tabulate the times, with their growth from L1 to L3."""
+    """Return a table of the times, with their growth from L1 to L3."""
     windows = sorted(problems, key=lambda name: len(problems[name].idle_nodes))
     rows: list[list[Cell]] = []
     for (solver, strategy, _), by_window in times.items():
@@ -283,12 +282,12 @@ def growth(times: Times, problems: dict[str, TopologyProblem]) -> str:
 
 
 def plot(times: Times, sizes: dict[str, int]) -> None:
-    """Draw the times over the number of idle nodes, a panel for each strategy, beside lines that grow as n log n."""
+    """Draw the times over the number of idle nodes, a panel per strategy, with lines that grow as n log n."""
     windows = sorted(sizes, key=lambda name: sizes[name])
     n = np.array([sizes[name] for name in windows], dtype=float)
     parts: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
     for (solver, strategy, quality), by_window in times.items():
-        # A time below a millisecond is that of the first answer, which is timed in fractions of one.
+        # Times below a millisecond belong to first answers; show them as a millisecond.
         seconds = np.maximum([by_window.get(name, np.inf) for name in windows], 1e-3)
         shown = np.where(np.isfinite(seconds), seconds, np.nan)
         parts.setdefault(f"{strategy.upper()}: seconds to within q of the best bound", {})[
@@ -322,20 +321,20 @@ def main() -> None:
     write_page(
         "topology_large",
         "Large windows",
-        "On 40,000 idle nodes (L3) `auto` is 0.06 % above the best bound under FREE and 0.02 % under SCAS after 60 s, "
-        "with a peak of 228 MiB; within 1 % it is after 0.3 and 0.6 s.",
+        "On 40,000 idle nodes (L3) `auto` is 0.06 % above the best bound under FREE and 0.02 % under SCAS after 60 "
+        "s, with a peak of 228 MiB; it is within 1 % after 0.3 and 0.6 s.",
         [
             table(found),
-            "## What is asked",
+            "## Goals",
             bars(found),
             "## Time to within 1 % of the best bound",
             growth({key: of for key, of in times.items() if key[2] == QUALITIES[0]}, problems),
             f"![Time to equal quality]({NAME}.svg)",
         ],
-        "L1, L2 and L3 of `instances`, each solve in a process of its own, seed 0, kernels loaded. `seconds` is the "
+        "L1, L2 and L3 of `instances`, each solve in its own process, seed 0, kernels loaded. `seconds` is the "
         "wall clock around the whole call, with a limit of 10 s, on L3 60 s; the best bound is that of any solver for "
         "the strategy or a wider one. Times to a quality are the quickest of runs with limits of "
-        f"{', '.join(f'{limit:g}' for limit in CURVE_LIMITS_S)} s. {between} are made as the others are."
+        f"{', '.join(f'{limit:g}' for limit in CURVE_LIMITS_S)} s. {between} are made in the same way."
         + (f" Not installed, and left out: {', '.join(absent)}." if absent else ""),
     )
 

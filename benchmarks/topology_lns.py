@@ -1,4 +1,4 @@
-"""How near searches come to the FREE optimum, and when: `lns` in 1000 steps, and every solver's gap against time."""
+"""Gaps of searches to the FREE optimum: `lns` in 1000 steps, and every solver's gap against time."""
 
 import time
 from collections.abc import Iterator
@@ -33,11 +33,11 @@ POINTS: dict[str, tuple[int | None, ...]] = {
     "exact": (None,),
     "auto": (None,),
 }
-"""Solvers of the plot, with numbers of steps; a strategy after a colon, else free."""
+"""Solvers of the plot, with numbers of steps; the strategy follows a colon, by default it is free."""
 
 
 def optima(problems: list[TopologyProblem]) -> list[float]:
-    """FREE optima, proved by `exact`."""
+    """Return the FREE optima, proved by `exact`."""
     results = [allocopt.solve(problem, strategy="free", solver="exact", time_limit=None) for problem in problems]
     assert all(result.status is allocopt.Status.OPTIMAL for result in results), "an optimum is not proved"
     return [float(result.objective or 0.0) for result in results]
@@ -46,7 +46,7 @@ def optima(problems: list[TopologyProblem]) -> list[float]:
 def run(
     problems: list[TopologyProblem], best: list[float], name: str, steps: int | None
 ) -> tuple[list[float], list[float]]:
-    """Gaps in percent and times in milliseconds of all windows and seeds."""
+    """Return gaps in percent and times in milliseconds of all windows and seeds."""
     solver_name, _, strategy = name.partition(":")
     solver = allocopt.get_solver(solver_name)
     gaps, times = [], []
@@ -98,7 +98,7 @@ def main() -> None:
         return
     points = list(curve([*families["paper"], *families["repo"]], [*best["paper"], *best["repo"]]))
     plot(points)
-    # The page shows what each solver comes to with its most steps, the plot all points.
+    # The page shows each solver with its largest number of steps, the plot shows all points.
     last = {point[0]: point for point in points}
     of_all = aligned_table(("solver", "steps", "mean ms", "mean gap %"), list(last.values()), (None, 0, 3, 4))
     write_page(
@@ -115,8 +115,8 @@ def main() -> None:
         ],
         f"The {len(families['paper'])} `paper` and {len(families['repo'])} `repo` windows, seeds {SEEDS}, times of "
         "the whole call with verification, kernels warm, one thread. Gaps are to optima proved by `exact`; `auto` "
-        "ends with a proof too. A strategy after a colon is the one that the solver kept to. Not shown are `csp` and "
-        "`scip-paper`, which take seconds to minutes a window.",
+        "ends with a proof, too. A strategy after a colon is that of the solver. `csp` and `scip-paper` are not "
+        "shown, since they take seconds to minutes per window.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What kept reservations are worth to rules, and how fast two-level scheduling is.
+"""The gain of rules by kept reservations, and the speed of two-level scheduling.
 
 Needs the folder with the data (``--data``), which is not part of the project, for a month of the Theta trace. Takes
 about half a minute.
@@ -32,7 +32,7 @@ from papers.pages import page_parser, write_page
 NODES = 4_360
 DAY_S = 86_400.0
 WEEK = 7, 14
-"""Days of the busiest week: from the first, to before the second."""
+"""Days of the busiest week: from the first, up to but not including the second."""
 LONG = 10_000
 ORDERS = (FirstComeFirstServed(), Wfp3(), Unicep(), ShortestJobFirst(), SmallestAreaFirst())
 SECONDS = 2.0
@@ -41,7 +41,7 @@ ASSUMED = (
     "Jobs submitted on days 8 to 14 of the Theta trace of January 2018 (published with CQGym; load 0.84, N = 4,360), "
     "on a machine that is empty at first, killed at their limits. Rules choose at level 1, and at level 2 (*fill*); "
     "reservations are renewed at every instance, which is EASY backfilling under the order, or kept until their jobs "
-    "start. Window: 50 waiting jobs; as long as the queue where reservations are renewed."
+    "start. Window: 50 waiting jobs; the whole queue if reservations are renewed."
 )
 
 
@@ -51,7 +51,7 @@ def week_of(trace: Workload) -> Workload:
 
 
 def schedulers() -> Iterator[tuple[str, str, str, TwoLevelScheduler]]:
-    """Order, fill, what becomes of reservations, and the scheduler."""
+    """Yield order, fill, the rule of reservations, and the scheduler."""
     sjf = ShortestJobFirst()
     yield "fcfs", "fcfs", "renewed", TwoLevelScheduler(InOrder(ORDERS[0]), LONG, Reservations.RENEWED)
     for order in ORDERS:
@@ -62,7 +62,7 @@ def schedulers() -> Iterator[tuple[str, str, str, TwoLevelScheduler]]:
 
 
 def rules_section(week: Workload) -> str:
-    """Show the waits under every rule, beside FCFS with EASY."""
+    """Return the waits under every rule, compared with FCFS with EASY."""
     rows: list[list[Cell]] = []
     base = None
     for order, fill, kind, scheduler in schedulers():
@@ -75,7 +75,7 @@ def rules_section(week: Workload) -> str:
 
 
 def waits(schedule: Schedule, base: Schedule) -> list[Cell]:
-    """Mean wait in hours, also over that of the base, and longest wait."""
+    """Return the mean wait in hours, its ratio to that of the base, and the longest wait."""
     times, mean_s = schedule.job_times, float(schedule.job_times.wait_s.mean())
     ratio = mean_s / float(base.job_times.wait_s.mean())
     return [mean_s / 3600, ratio, float(times.wait_s.max()) / 3600]
@@ -96,14 +96,14 @@ def speed_section(trace: Workload) -> str:
         rows.append([f"`simulate`: {name}", "-", None, jobs_per_s(trace, scheduler), None])
     table = aligned_table(["what", "observation", "episodes", "per s", "legal"], rows, (None, None, 0, 0, 1))
     text = (
-        "CPU time of one core, W = 50, all of the trace: choices at random, observing included, in the environment; "
+        "CPU time of one core, W = 50, all of the trace: random choices in the environment, including observations; "
         "jobs in `simulate`. *Legal*: mean number of legal actions."
     )
     return f"## Speed\n\n{text}\n\n{table}"
 
 
 def choices_per_s(weeks: list[Workload], observation: ObservationName, count: int) -> tuple[float, float]:
-    """Choices a second, and the mean number of legal actions."""
+    """Return choices per second, and the mean number of legal actions."""
     episodes = DrasEpisodes(weeks, NODES, count, DrasOptions(observation=observation))
     numbers = np.arange(count) % len(weeks)
     episodes.begin(numbers)
@@ -136,9 +136,9 @@ def main() -> None:
     write_page(
         "two_level",
         "Two-level scheduling by rules",
-        "Rules at two levels take half of the mean wait of FCFS with EASY: UNICEP, filled by the shortest job first, "
-        "takes 50 % and waits 27 h at the longest, SJF itself 60 %, but 77 h; with reservations that are kept, 54 % "
-        "and 34 h.",
+        "Rules at two levels halve the mean wait of FCFS with EASY: UNICEP, filled by the shortest job first, "
+        "reduces it by 50 %, with a longest wait of 27 h; SJF reduces it by 60 %, but with a longest wait of 77 h, "
+        "or by 54 % and with 34 h if reservations are kept.",
         sections,
         ASSUMED,
     )

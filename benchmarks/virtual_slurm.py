@@ -1,7 +1,7 @@
 """A real Slurm on virtual nodes of this machine: ``python -m benchmarks.virtual_slurm --nodes 128``.
 
-Needs Slurm's daemons and munge, such as Debian's packages slurmctld, slurmd, slurm-client and munge, and root. It is
-tried with Slurm 22.05, and meant for 24.11 and later, too: the first slurmctld in PATH is taken.
+Needs Slurm's daemons and munge, such as Debian's packages slurmctld, slurmd, slurm-client and munge, and root. It was
+tested with Slurm 22.05, and should also work with 24.11 and later. It uses the first slurmctld in PATH.
 """
 
 import os
@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 NEEDED = ("slurmctld", "slurmd", "munged", "sbatch", "scontrol", "setpriv")
 LEAVES_PER_POD, NODES_PER_LEAF = 4, 8
 JOB_SUBMIT = Path(__file__).parents[1] / "docs" / "guide" / "job_submit.lua"
-# Names of the same values in all clusters: authentication, folders and time-outs of one machine.
+# Settings that are the same in all clusters: authentication, folders and time-outs of one machine.
 OWN = """\
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
@@ -59,7 +59,7 @@ MaxJobCount=100000
 
 @dataclass(frozen=True, slots=True)
 class VirtualSlurm:
-    """A cluster that runs: its folder, and the environment in which its commands reach it."""
+    """A running cluster: its folder, and the environment for its commands."""
 
     folder: Path
     env: dict[str, str]
@@ -67,7 +67,7 @@ class VirtualSlurm:
 
     def start(self, *command: str) -> None:
         """Start a daemon, which is stopped with the cluster."""
-        # It dies with us, too.
+        # The daemon also ends if this process dies.
         guarded = ("setpriv", "--pdeathsig", "KILL", *command)
         with (self.folder / "daemons.out").open("ab") as out:
             self.daemons.append(
@@ -75,14 +75,14 @@ class VirtualSlurm:
             )
 
     def stop(self) -> None:
-        """Stop all daemons, the last first."""
+        """Stop all daemons, the last one first."""
         for one in reversed(self.daemons):
             one.kill()
         for one in self.daemons:
             one.wait()
 
     def said(self, *command: str) -> str:
-        """Return what a command prints; raise `subprocess.CalledProcessError` if it fails."""
+        """Return the output of a command; raise `subprocess.CalledProcessError` if it fails."""
         done = subprocess.run(command, env=self.env, stdout=subprocess.PIPE, text=True, check=True)
         return done.stdout.strip()
 
@@ -114,7 +114,7 @@ class VirtualSlurm:
 
 
 def missing() -> list[str]:
-    """Return what a virtual cluster needs and is not here."""
+    """Return the missing requirements of a virtual cluster."""
     path = os.environ["PATH"] + ":/usr/sbin"
     return [name for name in NEEDED if shutil.which(name, path=path) is None] + ["root"] * (os.geteuid() != 0)
 
@@ -124,7 +124,7 @@ def tree_files(
 ) -> list[str]:
     """Write slurm.conf and topology.conf of pods of four leaves of eight nodes; return the names of the nodes.
 
-    Nodes are exclusive where they have one core. A line that is given again in ``settings`` holds as it is there.
+    Nodes with one core are exclusive. Lines in ``settings`` replace default lines.
     """
     names = [f"n{number:04}" for number in range(nodes)]
     lines = [*own_lines(folder, port), *TREE.splitlines()]
@@ -150,9 +150,10 @@ def tree_files(
 
 
 def hooks(folder: Path, hold: int = 30) -> str:
-    """Write the scripts with which Slurm wakes ``allocopt live``, and return the settings that name them.
+    """Write the scripts by which Slurm wakes ``allocopt live``, and return the settings that refer to them.
 
-    New jobs of partition main wait for it as many seconds; file ``wake`` changes when a job comes or has ended.
+    New jobs of partition main wait for the service ``hold`` seconds. File ``wake`` changes when a job is submitted or
+    ends.
     """
     wake, ended = folder / "wake", folder / "ended"
     script = JOB_SUBMIT.read_text().replace("/run/allocopt/wake", str(wake)).replace("hold = 30", f"hold = {hold}")
@@ -164,7 +165,7 @@ def hooks(folder: Path, hold: int = 30) -> str:
 
 @contextmanager
 def open_folder() -> Iterator[Path]:
-    """Make a folder that goes away at the end, and that others may enter, which munge asks for."""
+    """Make a temporary folder that other users may enter, which munge requires."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -173,10 +174,10 @@ def open_folder() -> Iterator[Path]:
 
 @contextmanager
 def running(folder: Path, nodes: Sequence[str], speed: int = 1) -> Iterator[VirtualSlurm]:
-    """Run the cluster whose files are in a folder, with a clock that is so many times as fast, and stop it at the end.
+    """Run the cluster whose files are in a folder, with a clock that runs ``speed`` times as fast; stop it at the end.
 
-    A fast clock is libfaketime's, by which all of Slurm's periods stay as they are set. Others have to be able to enter
-    the folder and those above it, which munge asks for. Raises `SystemExit` if munge or slurmctld does not start.
+    libfaketime makes the clock fast, so that all of Slurm's periods keep their settings. Munge requires that other
+    users can enter the folder and those above it. Raises `SystemExit` if munge or slurmctld does not start.
     """
     (folder / "state").mkdir(exist_ok=True)
     (folder / "key").touch(0o600)
@@ -192,7 +193,7 @@ def running(folder: Path, nodes: Sequence[str], speed: int = 1) -> Iterator[Virt
                 raise SystemExit((folder / "daemons.out").read_text())
             time.sleep(0.1)
         if speed > 1:
-            # All that follows shares the fast clock of this shell, which has to live as long.
+            # All later processes share the fast clock of this shell, so it has to run as long as they do.
             clock = ("faketime", "-f", f"+0 x{speed}", "sh", "-c", "env; echo; read x")
             holder = stack.enter_context(
                 subprocess.Popen(clock, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -209,16 +210,16 @@ def running(folder: Path, nodes: Sequence[str], speed: int = 1) -> Iterator[Virt
 
 
 def own_lines(folder: Path, port: int) -> list[str]:
-    """Return the lines of a slurm.conf that are this machine's own: authentication, folders and time-outs."""
+    """Return the lines of a slurm.conf that are specific to this machine: authentication, folders and time-outs."""
     own = OWN.format(host=socket.gethostname().split(".")[0], port=port, folder=folder).splitlines()
     found = shutil.which("slurmctld", path=os.environ["PATH"] + ":/usr/sbin")
     return own if found is None else own + plugin_lines(Path(found))
 
 
 def plugin_lines(slurmctld: Path) -> list[str]:
-    """Return the line that names the folder of the plugins, if it lies beside a slurmctld that was built here.
+    """Return the line with the folder of plugins, if slurmctld was built from source.
 
-    A Slurm that was moved after it was built does not find its plugins without it. Packages need no line.
+    Without it a Slurm that was moved after the build does not find its plugins. Packages need no such line.
     """
     prefix = slurmctld.resolve().parents[1]
     folders = (prefix / lib / "slurm" for lib in ("lib", "lib64"))
@@ -229,8 +230,10 @@ def main() -> None:
     """Run a cluster until Ctrl-C."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=128)
-    parser.add_argument("--cores", type=int, default=1, help="of a node; with several, jobs share nodes")
-    parser.add_argument("--port", type=int, default=17000, help="the first of as many as there are nodes, and one")
+    parser.add_argument("--cores", type=int, default=1, help="cores of a node; with several, jobs share nodes")
+    parser.add_argument(
+        "--port", type=int, default=17000, help="first port; the cluster uses one more than it has nodes"
+    )
     given = parser.parse_args()
     if lacking := missing():
         parser.exit(5, f"a virtual cluster needs {', '.join(lacking)}\n")

@@ -1,6 +1,6 @@
-"""The picture of the README: one window, allocated in the order of the nodes and at least cost.
+"""The picture of the README: one window, allocated in the order of the nodes and at the least cost.
 
-Every solve ends with a proof or needs no search, so that the file comes out byte for byte.
+Every solve ends with a proof or needs no search, so that the file is reproduced byte for byte.
 """
 
 from collections.abc import Iterator
@@ -23,17 +23,17 @@ TREE = FatTreeOptions(pods=4, leaves_per_pod=4, nodes_per_leaf=8)
 CLUSTER = TREE.tree()
 PANELS = (("sequential", "in the order of the nodes"), ("exact", "proved optimal"))
 CELL, LEAF_GAP, POD_GAP, MARGIN, LINE = 10, 5, 12, 16, 21
-"""Units of the drawing: a node, what lies between leaves and between pods, around all, and the height of a line."""
+"""Sizes in the drawing: a node, the gaps between leaves and between pods, the margin, and the height of a line."""
 ROLES = ("surface", "ink", "raised", "idle", "taken", *(f"c{number}" for number in range(1, 9)))
 
 
 def window() -> TopologyProblem:
-    """Return a window of eight jobs on 80 idle nodes, which stand in short runs."""
+    """Return a window of eight jobs on 80 idle nodes in short runs."""
     return drawn_window("window", np.random.default_rng(5), 80, 8, 3, 16, 3.0, 0.9, TREE)
 
 
 def style() -> str:
-    """Return a class per colour; the reader's mode chooses."""
+    """Return a CSS class per colour, for light and dark mode."""
     light, dark = (
         "".join(f".{role}{{fill:{colours[role]}}}" for role in ROLES) + f".pod{{stroke:{colours['line']}}}"
         for colours in (LIGHT, DARK)
@@ -42,7 +42,7 @@ def style() -> str:
 
 
 def position(node: int) -> tuple[int, int]:
-    """Column and row of a node: pods side by side, a leaf a line, its nodes next to each other."""
+    """Return the position of a node: pods are side by side, each leaf is a line with its nodes."""
     leaf, place = divmod(node, CLUSTER.nodes_per_leaf)
     pod, row = divmod(leaf, CLUSTER.leaves_per_pod)
     width = CLUSTER.nodes_per_leaf * CELL + 2 * LEAF_GAP + POD_GAP
@@ -50,7 +50,7 @@ def position(node: int) -> tuple[int, int]:
 
 
 def panel(problem: TopologyProblem, name: str, words: str, top: int) -> Iterator[str]:
-    """Draw a solver's allocation, with what it costs above it."""
+    """Draw a solver's allocation, with its cost above it."""
     result = allocopt.solve(problem, solver=name, time_limit=None)
     assert result.solution is not None
     owner = {int(node): job for job, nodes in enumerate(result.solution.nodes) for node in nodes}

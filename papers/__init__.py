@@ -1,6 +1,6 @@
-"""The tables and figures of the papers, done again: a folder for each paper, whose ``ARTIFACTS`` are what is found.
+"""Reproductions of tables and figures of papers: each paper has a folder, whose ``ARTIFACTS`` are found by name.
 
-They come with a checkout, not with the distribution, and may import all of it.
+They are part of a checkout, not of the distribution, and may import all other packages.
 """
 
 from importlib import import_module
@@ -10,6 +10,6 @@ from papers.artifact import Artifact
 
 
 def artifacts() -> dict[str, Artifact]:
-    """Return every table and figure by name, a paper after the other."""
+    """Return every table and figure by name, one paper after the other."""
     folders = sorted(path.parent.name for path in Path(__file__).parent.glob("*/__init__.py"))
     return {made.name: made for folder in folders for made in import_module(f"papers.{folder}").ARTIFACTS}

@@ -1,4 +1,4 @@
-"""What all tables and figures share: what is asked of them, how they are measured, and numbers with their spread."""
+"""The parts that all tables and figures share: requests, measurements, and numbers with their spread."""
 
 import csv
 import re
@@ -19,28 +19,28 @@ from allocopt.training import Training, TrainingProgress, TrainingRequest
 
 Record = dict[str, Any]
 Printed = dict[str, dict[str, float]]
-"""What a paper prints in a table or figure, by row and column."""
+"""Numbers that a paper prints in a table or figure, by row and column."""
 T = TypeVar("T")
 PIECE = re.compile(r"seed (\d+)(?:[:,] )?(.*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Asked(ReproductionRequest):
-    """A request and the options of all artifacts, of which each takes some.
+    """A request with the options of all artifacts; each artifact uses some of them.
 
-    Raises `BadFileError` if there is no folder ``trained``.
+    Raises `BadFileError` if the folder ``trained`` does not exist.
     """
 
-    # Folder with trainings, whose weights are taken in place of the shipped ones; several trainings of an agent are
-    # runs of which mean and spread are shown.
+    # Folder with trainings, whose weights are used instead of the shipped ones; of several trainings of an agent, mean
+    # and spread are shown.
     trained: str = ""
-    load: float = 0.75  # That of Figure 10 of the DRAS paper outside its surge, positive
-    agent: str = "pg"  # Or ``a2c``
+    load: float = 0.75  # Load of Figure 10 of the DRAS paper outside the surge, positive
+    agent: str = "pg"  # ``pg`` or ``a2c``
     entropy: float = -1.0  # Weight of the policy's entropy in a training; negative for the usual one
 
     def __post_init__(self) -> None:
         if self.trained and not Path(self.trained).is_dir():
-            raise bad_file(self.trained, "no such folder; must be one with trainings in it")
+            raise bad_file(self.trained, "no such folder; must be a folder with trainings")
 
     def size(self, full: T, quick: T) -> T:
         """Return the size of the paper, or that of a quick run."""
@@ -61,14 +61,14 @@ class Number(NamedTuple):
 def mean_of(
     row: str, column: str, values: Iterable[float], published: float | None = None, n: int | None = None
 ) -> Number:
-    """Return the mean of some values with their standard deviation; ``n`` is their number if it is not given."""
+    """Return the mean and standard deviation of some values; ``n`` is their number by default."""
     known = list(values)
     spread = stdev(known) if len(known) > 1 else None
     return Number(row, column, fmean(known), published, len(known) if n is None else n, spread)
 
 
 def means_over(numbers: Iterable[Number], row_of: Callable[[str], str]) -> Iterator[Number]:
-    """Return the means of the numbers that are known, by column and by what their rows are called together."""
+    """Return the means of the known numbers, grouped by column and by the name that ``row_of`` gives their rows."""
     groups: dict[tuple[str, str], list[Number]] = {}
     for number in (number for number in numbers if number.ours is not None):
         groups.setdefault((row_of(number.row), number.column), []).append(number)
@@ -78,10 +78,10 @@ def means_over(numbers: Iterable[Number], row_of: Callable[[str], str]) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A table or figure of a paper that can be done again: an `allocopt.reproduction.Reproduction` made of functions.
+    """A reproducible table or figure of a paper: an `allocopt.reproduction.Reproduction` made of functions.
 
-    ``keys`` names the pieces of a request, ``record`` measures one, ``numbers`` turns the records of all into numbers;
-    ``takes`` names the options of `Asked` that it has, ``options`` are the values that were given for them.
+    ``keys`` returns the pieces of a request, ``record`` measures one piece, ``numbers`` turns all records into numbers.
+    ``takes`` lists the options of `Asked` that it uses, ``options`` holds the given values.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Artifact:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def with_options(self, options: Mapping[str, Any]) -> "Artifact":
-        """Return it with values for its options; raises `UsageError` for others."""
+        """Return the artifact with values for its options; raises `UsageError` for other options."""
         known = {name: kind for name, kind in get_type_hints(Asked).items() if name in self.takes}
         return replace(self, options=option_values(f"reproduction {self.name!r}", known, options))
 
@@ -114,7 +114,7 @@ class Artifact:
 
 
 def published(paper: str) -> dict[str, Printed]:
-    """Return what a paper prints, by table, from the ``published.toml`` of its folder."""
+    """Return the numbers that a paper prints, by table, from the ``published.toml`` of its folder."""
     text = (Path(__file__).parent / paper / "published.toml").read_text(encoding="utf-8")
     found = {}
     for name, table in tomllib.loads(text).items():
@@ -124,14 +124,14 @@ def published(paper: str) -> dict[str, Printed]:
 
 
 def seed_and_name(piece: str) -> tuple[int, str]:
-    """Take apart the key of a piece with a seed, such as ``seed 3``, ``seed 3: fcfs`` or ``seed 3, cnn-1``."""
+    """Return the seed and the rest of a piece's key such as ``seed 3``, ``seed 3: fcfs`` or ``seed 3, cnn-1``."""
     match = PIECE.fullmatch(piece)
     assert match is not None, piece
     return int(match[1]), match[2]
 
 
 def progress_of(training: Training, seed: int, name: str) -> list[TrainingProgress]:
-    """Train for a reproduction, and return what was measured after every update."""
+    """Train for a reproduction, and return the measures after every update."""
     with tempfile.TemporaryDirectory() as folder:
         return list(training.train(TrainingRequest(Path(folder), seed, None, False, f"allocopt reproduce {name}")))
 
@@ -143,6 +143,6 @@ def read_curve(path: Path) -> list[dict[str, float]]:
 
 
 def evenly(n: int, points: int) -> list[int]:
-    """Return the places of some points of a curve of length ``n``, evenly spread, first and last among them."""
+    """Return evenly spread indices of points of a curve of length ``n``, including the first and the last."""
     places: list[int] = np.unique(np.linspace(0, n - 1, min(points, n)).round().astype(np.int64)).tolist()
     return places

@@ -1,4 +1,4 @@
-"""Result pages: what was run, where, at which commit, and the tables and plots that came out."""
+"""Result pages: the command, machine and commit of a run, and its tables and plots."""
 
 import json
 import re
@@ -27,9 +27,9 @@ Row = dict[str, Any]
 ByRow = dict[str, dict[str, Row]]
 """Rows by their names and columns."""
 Lines = Mapping[str, tuple[Sequence[float] | FloatArray, Sequence[float] | FloatArray]]
-"""Abscissas and ordinates of lines by their names."""
+"""Abscissas and ordinates of lines, by name."""
 
-# Said once, by the list of results.
+# The list of results states this machine once; pages state only others.
 _USUAL_MACHINE = ", AMD EPYC, 2 cores, Python 3.11.7"
 
 # Longer lines are drawn without their points.
@@ -37,7 +37,7 @@ _MOST_POINTS = 30
 
 
 def read_rows(folder: Path, name: str) -> list[Row]:
-    """Read the rows of a reproduction; none where it was not run."""
+    """Read the rows of a reproduction; empty if it was not run."""
     path = folder / f"{name}.json"
     rows: list[Row] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     return rows
@@ -53,7 +53,7 @@ def by_row(rows: Sequence[Row]) -> ByRow:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The rows of a reproduction that stand on a page: those that decide a claim.
+    """The rows of a reproduction that are shown on a page, because they decide a claim.
 
     Parameters
     ----------
@@ -62,10 +62,10 @@ class Selection:
     rows
         Regular expression that matches the whole name of a row; its first group is the name on the page.
     columns
-        Digits behind the point, by column. A column that no row has is left out. Where only one row matches, each
-        column has a line of its own.
+        Digits after the decimal point, by column. A column that no row has is left out. If only one row matches, each
+        column becomes a line.
     has_spread
-        Whether the spread stands beside a number, as `ours ± spread`.
+        Whether numbers are shown with their spread, as `ours ± spread`.
     """
 
     artifact: str
@@ -74,7 +74,7 @@ class Selection:
     has_spread: bool = False
 
     def table(self, rows: Sequence[Row]) -> str | None:
-        """Return the table, what the paper prints in brackets; None where nothing was measured."""
+        """Return the table, with the paper's values in brackets; None if nothing was measured."""
         matches = {name: (re.fullmatch(self.rows, name), found) for name, found in by_row(rows).items()}
         lines = {match[1]: found for match, found in matches.values() if match}
         columns = [column for column in self.columns if any(column in found for found in lines.values())]
@@ -98,7 +98,7 @@ class Selection:
 
 
 def selected_tables(folder: Path, selections: Mapping[str, Selection]) -> dict[str, Any]:
-    """Return the tables of a page by place, and what to say of their rows under ``measured``."""
+    """Return the tables of a page by place, and a remark on their rows under ``measured``."""
     names = dict.fromkeys(selection.artifact for selection in selections.values())
     rows = {name: read_rows(folder, name) for name in names}
     commits = sorted({row["commit"] for found in rows.values() for row in found})
@@ -117,7 +117,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def claims_section(paper: str) -> str:
-    """Return how a paper's page begins: its main claim and the table of all, from its ``claims.toml``."""
+    """Return the begin of a paper's page: its main claim and the table of all claims, from its ``claims.toml``."""
     found = tomllib.loads((Path(__file__).parent / paper / "claims.toml").read_text(encoding="utf-8"))
     table = text_table(("of the paper", "claim", "as the paper claims", "here"), found["claims"])
     return f"{found['claim']}\n\n{table}"
@@ -139,8 +139,8 @@ def write_lines(
 ) -> None:
     """Write ``docs/results/NAME.svg`` with a panel of lines for each part.
 
-    ``parts`` are lines by what their ordinates are; a line of a name looks the same in all panels. ``logarithmic``
-    names the axes that are, as in ``xy``; without ``ticks`` the abscissas have round numbers.
+    ``parts`` has the lines of each panel, by the title of its ordinate; lines of the same name look the same in all
+    panels. ``logarithmic`` lists the logarithmic axes, as in ``xy``; without ``ticks`` abscissas have round numbers.
     """
     names = list(dict.fromkeys(line for lines in parts.values() for line in lines))
 
@@ -159,7 +159,7 @@ def write_lines(
             panel = Panel(colours, across, axis("y", ys), 300, part, WIDTH if len(parts) > 1 else 700)
             for label, points in lines.items():
                 series = names.index(label)
-                # More than a panel has room for would only make the file large.
+                # More points than fit into a panel would only make the file large.
                 kept = np.unique(np.linspace(0, len(points[0]) - 1, 500).round().astype(int))
                 along, up = (np.asarray(values, dtype=float)[kept] for values in points)
                 panel.line(series, along, up, label)
@@ -174,7 +174,7 @@ def write_lines(
 def page_parser(about: str | None, quick: str = "", data: str = "", *, rows: bool = False) -> ArgumentParser:
     """Return the parser of a program that writes a page.
 
-    It knows ``--quick`` if that is described, ``--data`` if what the folder holds is, and ``--rows`` if asked for.
+    It has ``--quick`` and ``--data`` if their descriptions are given, and ``--rows`` if requested.
     """
     parser = ArgumentParser(description=about)
     if quick:
@@ -191,10 +191,10 @@ def page_parser(about: str | None, quick: str = "", data: str = "", *, rows: boo
 def write_page(
     name: str, title: str, claim: str, sections: Sequence[str], assumed: str, *, is_quick: bool = False
 ) -> None:
-    """Write ``docs/results/NAME.md``, and print it; if it is quick, only print the sections.
+    """Write ``docs/results/NAME.md``, and print it; with ``is_quick`` only print the sections.
 
-    ``claim`` says what was asked and the figure that answers it; sections are the tables that carry it, and findings;
-    ``assumed`` says how it was measured, and where it falls short. Whoever measures a page anew judges its claim anew.
+    ``claim`` states the result with its main number, ``sections`` are the tables and findings that support it, and
+    ``assumed`` states how it was measured, and its limits. After every new measurement check the claim again.
     """
     if is_quick:
         _show("\n\n".join(sections), "")
@@ -203,10 +203,10 @@ def write_page(
 
 
 def write_template(module: str, name: str, places: Mapping[str, Any], is_quick: bool = False) -> None:
-    """Write ``docs/results/NAME.md`` from the text beside a module, and print it; if it is quick, only print it.
+    """Write ``docs/results/NAME.md`` from the template of a module, and print it; with ``is_quick`` only print it.
 
-    Beside ``page.py`` stands ``page.md``, with names in braces where ``places`` belong; ``claims`` and ``how``, the
-    command, are always known. A section with a place for which there is None is left out.
+    The template of ``page.py`` is ``page.md``, with names of ``places`` in braces; ``claims`` and ``how``, the command,
+    are always defined. A section with a place whose value is None is left out.
     """
     template = Path(module).with_suffix(".md")
     known = {"how": _how(), "claims": claims_section(template.parent.name), **places}
@@ -226,7 +226,7 @@ def _how() -> str:
     facts = provenance()
     spec = sys.modules["__main__"].__spec__
     script = f"benchmarks/{Path(sys.argv[0]).name}" if spec is None else f"-m {spec.name}"
-    # Of a path only the name, for folders differ from machine to machine.
+    # Show only the name of a path, because folders differ between machines.
     arguments = (Path(one).name if Path(one).is_absolute() else one for one in sys.argv[1:])
     machine = f", {facts['machine']}, Python {facts['python']}"
     elsewhere = "" if machine == _USUAL_MACHINE else machine

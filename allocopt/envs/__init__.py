@@ -15,7 +15,7 @@ TASKS = {
     POLICY_SELECTION: ("policy_selection", "PolicySelection"),
     COALLOCATION: ("coallocation", "Coallocation"),
 }
-"""By id, the folder of a task and the name of its class; with `Env` and `VectorEnv` behind it, of its environments."""
+"""Folder and class name of each task, by id; the names of its environments end in `Env` and `VectorEnv`."""
 
 for _id, (_folder, _name) in TASKS.items():
     if _id not in gymnasium.registry:

@@ -23,40 +23,41 @@ Seen = TypeVar("Seen")
 
 
 class About(NamedTuple):
-    """Documentation of a task, in Markdown, of which `docs/environments_page.py` makes a page."""
+    """Documentation of a task, in Markdown; `docs/environments_page.py` makes a page of it."""
 
     title: str
     episode: str  # how an episode goes, and when it ends
     action: str  # what an action is
-    mask: str  # which are legal, and what becomes of others
+    mask: str  # which actions are legal, and what an illegal one does
     seen: str  # what an agent sees, with shapes and units
-    meanings: dict[str, dict[str, str]]  # what each number that it sees is, in their order, by a heading for the table
-    # Classes of rewards, of which the summaries are told; one of weights, of which the parameters are; or names with
-    # what an episode adds up to.
+    meanings: dict[str, dict[str, str]]  # meaning of each observed number, in order, by the heading of its table
+    # Classes of rewards, whose summaries are printed; or one class of weights, whose parameters are printed; or what
+    # the rewards of an episode add up to, by name.
     rewards: tuple[type, ...] | dict[str, str]
     example: str = ""  # code that plays an episode
 
 
 class Task(ABC, Generic[E, Seen]):
-    """Arguments, checked, and spaces of an environment; an episode takes one of its jobsets.
+    """Checked arguments and spaces of an environment; each episode plays one of its jobsets.
 
-    It sets ``shape`` and ``n_actions``, or returns other spaces. Jobsets that are None are drawn, with every seed anew.
+    A subclass sets ``shape`` and ``n_actions``, or overrides the spaces. If ``jobsets`` is None, every seed draws new
+    ones.
     """
 
-    jobset_option: ClassVar[str] = "jobset"  # under what name `reset` takes the number of a jobset
-    about: ClassVar["About"]  # what `docs/environments.md` says of it besides what stands here and in `__init__`
-    most_seen: float = 1.0  # the largest number that an agent sees; none is negative
-    shape: tuple[int, ...]  # shape of what it sees
+    jobset_option: ClassVar[str] = "jobset"  # option of `reset` that takes the number of a jobset
+    about: ClassVar["About"]  # text of `docs/environments.md` beside what is read from the classes
+    most_seen: float = 1.0  # upper bound of an observation; the lower bound is 0
+    shape: tuple[int, ...]  # shape of an observation
     n_actions: int
 
     def __init__(self, jobsets: Sequence[Any] | None) -> None:
         if jobsets is not None and not jobsets:
-            raise UsageError("there are no jobsets; give some, or None for drawn ones")
+            raise UsageError("there are no jobsets; give at least one, or None to draw them")
         self.jobsets = jobsets
 
     @abstractmethod
     def episodes(self, count: int, rng: np.random.Generator) -> E:
-        """Return episodes that have not begun; the generator draws jobsets where none are given."""
+        """Return episodes that have not begun; if no jobsets were given, the generator draws them."""
 
     def observation_space(self) -> gymnasium.Space[Any]:
         """Return the space of observations."""
@@ -67,18 +68,18 @@ class Task(ABC, Generic[E, Seen]):
         return Discrete(self.n_actions)
 
     def look(self, episodes: E) -> tuple[Seen, BoolArray]:
-        """Return observations and action masks, the episodes in front."""
+        """Return observations and action masks; the first axis is the episode."""
         return episodes.observe()
 
     def step(self, episodes: E, actions: NDArray[Any], jobsets: IntArray | None) -> tuple[FloatArray, BoolArray]:
-        """Carry out actions, or begin an episode where a jobset is named; see `SideBySide.step`."""
+        """Carry out actions, or begin an episode where a jobset is given; see `SideBySide.step`."""
         return episodes.step(actions, jobsets)
 
 
 class _Environment(Generic[E, Seen]):
-    """Base of a single environment and of many; an episode that is over has no legal action and shows zeros."""
+    """Base of single and vector environments; after its end an episode has no legal action and shows zeros."""
 
-    task: ClassVar[type[Task[Any, Any]]]  # whose arguments the environment takes
+    task: ClassVar[type[Task[Any, Any]]]  # the environment takes the arguments of this class
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -89,14 +90,14 @@ class _Environment(Generic[E, Seen]):
 
     def _set_up(self, count: int, task: Task[E, Seen]) -> None:
         self._task = task
-        # Jobs that do not fit are told now, not at the first reset.
+        # Report jobs that do not fit now, not at the first reset.
         self._episodes = None if task.jobsets is None else task.episodes(count, np.random.default_rng(0))
         self._mask: NDArray[np.int8] = np.empty((count, 0), dtype=np.int8)
         self._over: BoolArray | None = None
 
     @property
     def episodes(self) -> E:
-        """The episodes with all that is known of them; raises `UsageError` if none has begun."""
+        """The episodes with their full state; raises `UsageError` if none has begun."""
         if self._episodes is None or self._over is None:
             raise UsageError("no episode has begun; call reset first")
         return self._episodes
@@ -108,16 +109,16 @@ class _Environment(Generic[E, Seen]):
             self._episodes = self._task.episodes(count, rng)
         if seed is not None or self._over is None:
             self._episodes.seed(rng)
-        # Drawn in any case, so that the next reset draws the same whether this one named some.
+        # Always draw, so that the next reset draws the same jobsets whether or not the options name some now.
         jobsets, name = rng.integers(0, self._episodes.n_jobsets, count), self._task.jobset_option
         if options is not None and not isinstance(options, Mapping):
-            raise UsageError(f"the options of a reset are {options!r}, must be a dictionary or None")
+            raise UsageError(f"reset got options={options!r}, must be a dictionary or None")
         if unknown := [option for option in options or () if option != name]:
-            raise UsageError(f"a reset has no option {unknown[0]!r}; it has: {name}")
+            raise UsageError(f"reset has no option {unknown[0]!r}; its only option is {name!r}")
         if options is not None and name in options:
             named = np.asarray(options[name], dtype=object).ravel()
             if len(named) not in (1, count):
-                raise UsageError(f"there are {len(named)} {name}s for {count} episodes, must be 1 or as many")
+                raise UsageError(f"there are {len(named)} {name}s for {count} episodes; give 1 or {count}")
             jobsets[:] = [whole_number(name, number, 0, self._episodes.n_jobsets - 1) for number in named]
         self._episodes.begin(jobsets)
         self._over = np.zeros(count, dtype=np.bool_)
@@ -126,10 +127,10 @@ class _Environment(Generic[E, Seen]):
 
     def _look(self, episodes: E, over: BoolArray) -> Seen:
         seen, legal = self._task.look(episodes)
-        # Looking whether any of one is over would take a tenth of a step.
+        # With one environment, `any` would take a tenth of a step.
         if over[0] if len(over) == 1 else over.any():
             legal = legal & ~over[:, np.newaxis]
-        # The arrays are new in every step, so that who is given them may keep them.
+        # The arrays are new in every step, so that callers may keep them.
         self._over, self._mask = over, legal.view(np.int8)
         return seen
 
@@ -145,7 +146,7 @@ class _SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Any], Generic[E, See
         self.action_space: gymnasium.Space[Any] = self._task.action_space()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
-        """Begin an episode; options may name its jobset as ``jobset`` (``offset`` in batch scheduling).
+        """Begin an episode; the option ``jobset`` (``offset`` in batch scheduling) selects its jobset.
 
         Raises `UsageError` if there is no such jobset.
         """
@@ -154,10 +155,10 @@ class _SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Any], Generic[E, See
         return _first(seen), {name: _plain(values[0]) for name, values in info.items()}
 
     def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
-        """Carry out an action; no episode is cut short.
+        """Carry out an action; episodes are never truncated.
 
-        The dictionary has the ``action_mask``, whether the action could not be done (``invalid_action``), and at the
-        end what the episode has come to. Raises `UsageError` if there is no such action, or no episode has begun or it
+        The dictionary holds the ``action_mask``, whether the action was illegal (``invalid_action``), and at the end
+        the metrics of the episode. Raises `UsageError` if there is no such action, or if the episode has not begun or
         is over.
         """
         episodes = self.episodes
@@ -173,14 +174,14 @@ class _SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Any], Generic[E, See
         return _first(seen), float(rewards[0]), over, False, info
 
     def action_masks(self) -> BoolArray:
-        """Return the ``action_mask`` as booleans; sb3-contrib looks for this name."""
+        """Return the ``action_mask`` as booleans; sb3-contrib calls this method."""
         return cast(BoolArray, self._mask[0].astype(np.bool_))
 
 
 class _VectorEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], Generic[E, Seen]):
     """Independent environments, stepped together; they take ``num_envs``, at least 1, and the arguments of their task.
 
-    The step after the last of an episode ignores its action and begins a new one, with a reward of 0.
+    The step after the last one of an episode ignores its action and begins a new episode, with a reward of 0.
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 - so Gymnasium declares it
@@ -194,14 +195,14 @@ class _VectorEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], Gene
         self.action_space = batch_space(self.single_action_space, num_envs)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
-        """Begin an episode in every environment; options as of one, a number for all or one per environment."""
+        """Begin an episode in every environment; the option takes one number for all, or one per environment."""
         super().reset(seed=seed)
         return self._begin(self.num_envs, self.np_random, seed, options)
 
     def step(self, actions: NDArray[Any]) -> tuple[Seen, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Carry out an action in every environment; where an episode was over, begin a new one instead.
+        """Carry out an action in every environment; if its episode is over, begin a new one instead.
 
-        What is known at the end of an episode only has a flag per environment under its name after an underscore.
+        Metrics exist only at the end of an episode; ``_NAME`` flags the environments where metric ``NAME`` is valid.
         """
         episodes, begins, jobsets = self.episodes, self._over, None
         if begins is not None and begins.any():
@@ -222,9 +223,9 @@ class _VectorEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], Gene
 
 
 def environments_of(task: type[Task[E, Seen]]) -> tuple[type[_SingleEnv[E, Seen]], type[_VectorEnv[E, Seen]]]:
-    """Return the classes of a task's environments, ``TASKEnv`` and ``TASKVectorEnv`` of its module."""
+    """Return the environment classes of a task, ``TASKEnv`` and ``TASKVectorEnv`` of its module."""
     name, attributes = task.__name__, {"task": task, "__module__": task.__module__}
-    # Whoever asks for help on an environment looks for what `gymnasium.make` takes.
+    # `help` on an environment has to list the arguments of `gymnasium.make`, which are those of the task.
     arguments = inspect.cleandoc(task.__doc__ or "").partition("Parameters\n---")
     listed = "\n\n" + "".join(arguments[1:])
     single = {**attributes, "__doc__": f"One episode of `{name}` at a time.{listed}"}
@@ -233,14 +234,14 @@ def environments_of(task: type[Task[E, Seen]]) -> tuple[type[_SingleEnv[E, Seen]
 
 
 def check_type(name: str, value: object, right: type | UnionType) -> None:
-    """Raise `UsageError` unless an argument of a name is of a class, or of one of several."""
+    """Raise `UsageError`, which names the argument, unless its value is of the class or of one of a union."""
     if not isinstance(value, right):
         known = " or ".join(f"{each.__name__}(...)" for each in get_args(right) or (right,))
         raise UsageError(f"{name} is {value!r}, must be {known}")
 
 
 def check_sizes(jobs: Workload, machine: int, units: str) -> None:
-    """Raise `UsageError` if a job of a workload asks for more nodes or processors than there are."""
+    """Raise `UsageError` if a job asks for more nodes or processors than the machine has."""
     large = jobs.processors > machine
     if large.any():
         job = int(np.argmax(large))

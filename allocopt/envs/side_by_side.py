@@ -41,18 +41,18 @@ T = TypeVar("T")
 E = TypeVar("E", bound=tuple[Any, ...])
 Seen = TypeVar("Seen")
 
-STAY = -1  # as a jobset: begin no episode, continue or stay ended; as an action, like all below 0: do nothing
-MOST_SLOTS = 100_000  # slots of a queue or window, at most: the observation of every slot has to fit into memory
+STAY = -1  # as a jobset: begin no episode; as an action, like every negative number: do nothing
+MOST_SLOTS = 100_000  # largest number of slots of a queue or window: the observation has to fit into memory
 
 Part = Callable[["Batch", int, int], Any]
-"""Returns fields of an episode, as a tuple, given a batch and the numbers of the episode and its jobset."""
+"""Takes a batch and the numbers of an episode and its jobset; returns fields of the episode as a tuple."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which part of an array of a batch is a field of an episode.
+    """The part of a batch's array that is a field of one episode.
 
-    ``counted`` names units, such as jobs, whose number differs between jobsets: the field has a row for each unit.
+    ``counted`` is a unit, such as jobs, whose number differs between jobsets: the field has a row for each unit.
     """
 
     is_own: bool = False  # each episode has its own part, which changes while the episode is played
@@ -112,14 +112,14 @@ TaskSimulation = Annotated[State, STATE, _STATE_PLACES | _OF_TASKS]  # the recor
 class EpisodeTally(Protocol):
     """State and totals of an episode: the fields that the tallies of all tasks have."""
 
-    jobset: int  # the jobset that it plays
+    jobset: int  # number of the jobset that the episode plays
     over: int  # 1 once it has ended
     invalid: int  # 1 if the last action was illegal and another was taken instead
     reward: float  # reward of the last action
 
 
 class Batch(Protocol):
-    """Episodes side by side: an array for each declared field, under its name, and the arrays below.
+    """Episodes side by side: an array for each declared field, with the same name, and the arrays below.
 
     ``E`` is the number of places, each of which holds one episode; ``S`` is the number of jobsets.
     """
@@ -281,7 +281,7 @@ class Layout(Generic[E]):
         return made
 
     def step_function(self, act: Callable[..., None], begin: Callable[..., None]) -> Callable[..., None]:
-        """Return ``step_all`` of a task, not compiled: it begins an episode if a jobset is named, otherwise acts in it.
+        """Return the uncompiled ``step_all`` of a task: it begins an episode if a jobset is given, or else acts in it.
 
         ``act(episode, action)`` writes the ``reward`` of the tally; ``begin(episode)`` gets an episode whose tally has
         been cleared.
@@ -303,21 +303,22 @@ class Layout(Generic[E]):
                     clear_tally(batch, e, follows)
                     begin(episode_of(batch, e))
 
-        # The store of compiled kernels finds it by its module.
+        # The store of compiled kernels looks the function up by its module.
         step_all.__module__ = act.__module__
         return step_all
 
     def step_kernel(self, act: Callable[..., None], begin: Callable[..., None]) -> Callable[..., None]:
-        """Make an entry of `step_function`."""
+        """Return the function of `step_function` as a kernel entry."""
         step_all = self.step_function(act, begin)
         return kernel(void(self.batch_type, int64[::1], int64[::1], float64[::1], boolean[::1]))(step_all)
 
     def describe_kernel(
         self, mark_legal: Callable[..., None], describe: Callable[..., None], ndim: int, idle: int = 0
     ) -> Callable[..., None]:
-        """Make an entry that writes masks and observations of so many dimensions, named ``describe`` and ``_all``.
+        """Return an entry that writes the masks and the observations, which have ``ndim`` dimensions, of a batch.
 
-        Both functions take an episode that is not over. Where one is, only the action ``idle`` is legal.
+        Its name is that of ``describe`` followed by ``_all``. ``mark_legal`` and ``describe`` get only episodes that
+        are not over. After the end of an episode only the action ``idle`` is legal.
         """
         episode_of = self.episode_of
 
@@ -338,7 +339,7 @@ class Layout(Generic[E]):
 
 
 def _padded(values: list[NDArray[Any]], count: int) -> NDArray[Any]:
-    # One behind the other, with zeros where an array is smaller than the largest.
+    # Stack the arrays; those that are smaller than the largest are padded with zeros.
     room = np.zeros((count, *np.max([value.shape for value in values], axis=0)), values[0].dtype)
     for place, value in zip(room, values, strict=False):
         place[tuple(map(slice, value.shape))] = value
@@ -347,21 +348,21 @@ def _padded(values: list[NDArray[Any]], count: int) -> NDArray[Any]:
 
 @inlined
 def clear_tally(batch: Batch, e: int, jobset: int) -> None:
-    """Begin the tally of an episode anew."""
+    """Reset the tally of an episode, and set its jobset."""
     batch.tally[e, 0] = batch.tally[e, 2]
     batch.tally[e, 0].jobset = jobset
 
 
 @inlined
 def put_records(values: Records[Record], target: Records[Record]) -> None:
-    """Write records into the place of as many others."""
+    """Copy records over an equal number of others."""
     for i in range(target.size):
         target[i] = values[i]  # type: ignore[index]
 
 
 @inlined
 def rewind(state: State, clock: Records[Clock], jobs: Records[JobRecord]) -> None:
-    """Put a simulation back before its first event."""
+    """Reset a simulation to the state before its first event."""
     put_records(clock, state.clock)
     put_records(jobs, state.jobs)
     for resource in range(state.units.shape[1]):
@@ -370,8 +371,8 @@ def rewind(state: State, clock: Records[Clock], jobs: Records[JobRecord]) -> Non
 
 
 def first_state(jobs: Workload, request: IntArray, capacity: Sequence[int], rules: Rules, backfill: Backfill) -> State:
-    """Return jobs before the first event, which hold so many units of each resource, shape ``(n, R)``."""
-    # Nobody asks for shares of users, and queues of episodes are too short for an index.
+    """Return the state before the first event; ``request`` is the demand of each job, shape ``(n, R)``."""
+    # No environment uses shares of users, and queues of episodes are too short for an index.
     arrival = QueueKeys.by_arrival(len(jobs))
     state = new_state(jobs, request, np.array(capacity), rules, backfill, arrival)
     np.asarray(state.jobs)["user"] = 0
@@ -380,7 +381,7 @@ def first_state(jobs: Workload, request: IntArray, capacity: Sequence[int], rule
 
 
 def whole_number(name: str, value: object, least: int, most: int | None = None) -> int:
-    """Return a value as an integer; raise `UsageError`, which calls it by its name, if it is none or out of range."""
+    """Return a value as an integer; raise `UsageError`, which names it, if it is not a whole number within range."""
     within = f"at least {least}" if most is None else f"within {least} .. {most}"
     try:
         number = operator.index(value)  # type: ignore[arg-type]
@@ -392,9 +393,10 @@ def whole_number(name: str, value: object, least: int, most: int | None = None) 
 
 
 class SideBySide(ABC, Generic[Seen]):
-    """Independent episodes that are stepped together, each over a jobset of its own, all of them over before `begin`.
+    """Independent episodes that are stepped together, each with its own jobset; all count as over before `begin`.
 
-    One that is over stays as it is and pays nothing, until `begin` names a jobset for its place, or `follow` did.
+    An episode that is over stays unchanged and pays nothing until `begin` starts another one in its place. If `follow`
+    has given a jobset, the next episode starts automatically.
     """
 
     def __init__(self, n_jobsets: int, n_actions: int, batch: Batch) -> None:
@@ -407,33 +409,33 @@ class SideBySide(ABC, Generic[Seen]):
 
     def _look_into_batch(self) -> None:
         self.tally: NDArray[np.void] = self._batch.tally[:, 0]
-        """Where each present episode stands, and what it has come to: records, shape ``(E,)``."""
+        """State and totals of each present episode: records, shape ``(E,)``."""
         self.last: NDArray[np.void] = self._batch.tally[:, 1]
-        """The same of the episode that was over last in each place, whether another began after it; zeros before."""
+        """The same for the episode that ended last in each place; zeros before the first end."""
         self.invalid: IntArray = self.tally["invalid"]
-        """1 where the last action could not be done, and another was taken instead, shape ``(E,)``."""
+        """1 where the last action was illegal and another was taken instead, shape ``(E,)``."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
-        # A copy has arrays of its own, of which these must be parts.
+        # A copy has its own arrays, and these must be views of them.
         self._look_into_batch()
 
     def begin(self, jobsets: IntArray) -> None:
-        """Begin an episode wherever a jobset is named instead of ``STAY``, whether the one there is over or not."""
+        """Begin an episode in each place whose jobset is not ``STAY``, whether its present episode is over or not."""
         self._play(self._stay, self._checked(jobsets))
 
     def follow(self, jobsets: IntArray) -> None:
-        """Tell with which jobset each episode begins anew when it ends; ``STAY``, as at first, leaves it ended."""
+        """Set the jobset of the episode that follows each one automatically; ``STAY``, the default: no episode."""
         self._batch.following[:] = self._checked(jobsets)
 
     def step(self, actions: NDArray[Any], jobsets: IntArray | None = None) -> tuple[FloatArray, BoolArray]:
-        """Carry out an action in every episode, up to its next decision; return rewards and which are over; new arrays.
+        """Carry out an action in every episode, up to its next decision; return rewards and which are over.
 
-        An action that cannot be done stands for the first that can. Where a jobset is named instead of ``STAY``, an
-        episode begins instead. Raises `UsageError` if there is no such action.
+        The arrays are new. An illegal action is replaced by a legal one. If the jobset of a place is not ``STAY``, a
+        new episode begins there instead. Raises `UsageError` if there is no such action.
         """
         given = np.asarray(actions)
-        # Steps of one environment are so short that looking for the least and the largest would take a third of them.
+        # A step of one environment is so short that computing minimum and maximum would take a third of it.
         is_one = self.n_environments == 1 and given.shape == (1,) and given.dtype == np.int64
         if not (is_one and 0 <= given.item() < self.n_actions):
             if given.shape != self._stay.shape:
@@ -445,21 +447,24 @@ class SideBySide(ABC, Generic[Seen]):
         return self._play(given, self._stay if jobsets is None else jobsets)
 
     def play(self, choose: Callable[[Seen, BoolArray], NDArray[Any]], jobsets: IntArray | None = None) -> None:
-        """Begin an episode of each jobset, or of those given, and take the chosen actions until all are over."""
+        """Begin an episode of each jobset, or of the given ones, and take the chosen actions until all are over."""
         self.begin(np.arange(self.n_environments) if jobsets is None else jobsets)
         while not self.step(choose(*self.observe()))[1].all():
             pass
 
     @abstractmethod
     def observe(self) -> tuple[Seen, BoolArray]:
-        """Return observations, zeros where an episode is over, and action masks, episodes in front; new arrays."""
+        """Return observations, zeros after the end of an episode, and action masks, as new arrays.
+
+        The first axis of both is the episode.
+        """
 
     @abstractmethod
     def metrics(self) -> dict[str, FloatArray]:
-        """Return metrics of the episodes so far, by name, shapes ``(E,)``."""
+        """Return the metrics of the episodes so far, by name, each of shape ``(E,)``."""
 
     def told(self) -> dict[str, NDArray[Any]]:
-        """Return further entries of ``info`` at every step, the episodes in front."""
+        """Return further entries of ``info`` at every step; the first axis is the episode."""
         return {}
 
     def seed(self, rng: np.random.Generator) -> None:
@@ -475,16 +480,16 @@ class SideBySide(ABC, Generic[Seen]):
         wrong = numbers[(numbers < STAY) | (numbers >= self.n_jobsets)]
         if wrong.size:
             last = self.n_jobsets - 1
-            raise UsageError(f"the jobset is {wrong[0]}, must be within 0 .. {last}; {STAY} stands for none")
+            raise UsageError(f"the jobset is {wrong[0]}, must be within 0 .. {last}, or {STAY} for none")
         return numbers
 
 
 class Compiled(SideBySide[Float32Array]):
-    """Episodes that are stepped in one compiled call; ``shape`` is that of what an agent sees."""
+    """Episodes that are stepped in one compiled call; ``shape`` is the shape of an observation."""
 
-    layout: ClassVar[Layout[Any]]  # what an episode holds
-    kernel: ClassVar[Callable[..., None]]  # steps all; a static method
-    describe: Callable[..., None]  # writes what is seen and what is legal
+    layout: ClassVar[Layout[Any]]  # fields of an episode
+    kernel: ClassVar[Callable[..., None]]  # steps all episodes; a static method
+    describe: Callable[..., None]  # writes observations and action masks
 
     def __init__(
         self, count: int, episodes: Sequence[Any], n_actions: int, shape: tuple[int, ...], **sizes: ArrayLike
@@ -499,27 +504,27 @@ class Compiled(SideBySide[Float32Array]):
         self.describe(self._batch, seen, legal)
         return seen, legal
 
-    # Only what changes is taken: jobs, requests and the state before the first event are the same in every run.
+    # Copy only what changes: jobs, requests and the state before the first event are the same in every run.
     def snapshot(self) -> dict[str, Any]:
-        """Return the state of all episodes, as arrays of numbers that every checkpoint can hold."""
+        """Return the state of all episodes, as arrays of numbers that a checkpoint can hold."""
         return {name: values.copy() for name, values in self._changing().items()}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
+        """Restore the state of a snapshot."""
         for name, values in self._changing().items():
             values[:] = snapshot[name]
 
     def _changing(self) -> dict[str, NDArray[Any]]:
         arrays = {name: getattr(self._batch, name) for name in self.layout.changing}
         arrays |= {"tally": self._batch.tally[:, :1], "last": self._batch.tally[:, 1:2]}
-        # Records as their bytes, words as integers: checkpoints are read as tensors, which know neither.
+        # Store records as bytes and unsigned words as integers: checkpoints are read as tensors, which have neither.
         plain = {
             name: values if values.dtype.names is None else values.view(np.uint8) for name, values in arrays.items()
         }
         return {name: one.view(np.int64) if one.dtype == np.uint64 else one for name, one in plain.items()}
 
     def arrays(self, episode: int) -> Any:
-        """Return an episode as its layout declares it, arrays that are parts of those of all."""
+        """Return an episode as its layout declares it; its arrays are views of those of the batch."""
         return self.layout.view(self._batch, episode)
 
     def _play(self, actions: IntArray, jobsets: IntArray) -> tuple[FloatArray, BoolArray]:

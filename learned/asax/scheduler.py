@@ -1,10 +1,10 @@
-"""Scheduler ``asax``, which places guests by a learner and sets quotas anew while jobs share (sections 3.2, 4.4).
+"""Scheduler ``asax``, which places guests by a learner and adjusts quotas while jobs share cores (sections 3.2, 4.4).
 
-The learner weighs experts by application, and draws quotas by them: Algorithm 1 of the ASAX paper, lines 1 to 13. A
-round goes on until some expert has gathered a risk above 1; then the weights are set anew. By default, following the
-errata, ``alpha_t`` is proportional to ``exp(-gamma_t R_t)`` with R_t the risk of all rounds so far and ``gamma_t =
-sqrt(2 ln n / t)``. The printed update multiplies the last weights by ``exp(-gamma r_t)``: with a decreasing gamma it
-can lose all the time (docs/asax.md).
+The learner keeps weights of experts per application, and draws quotas from their weighted mixture: Algorithm 1 of the
+ASAX paper, lines 1 to 13. A round ends when the risk of some expert in it exceeds 1; then the weights are updated. By
+default, following the errata, ``alpha_t`` is proportional to ``exp(-gamma_t R_t)`` with R_t the risk of all rounds so
+far and ``gamma_t = sqrt(2 ln n / t)``. The printed update multiplies the last weights by ``exp(-gamma r_t)``: with a
+decreasing gamma it can lose all the time (docs/asax.md).
 
 The file is JSON: ``{"format": "allocopt-asax", "version": 1, "metrics": [..], "update": .., "horizon": ..,
 "applications": {NAME: {"alpha": [..], "round_risk": [..], "past_risk": [..], "rounds": t, "mixture_risk": x,
@@ -37,7 +37,7 @@ FORMAT, VERSION = "allocopt-asax", 1
 ARRAYS = ("alpha", "round_risk", "past_risk")
 NUMBERS = ("mixture_risk", "rate_sum")
 SUM_TOLERANCE = 1e-9
-LEAST_LIKELY = 1e-9  # How likely any quota above 0 has to be to be drawn for a guest that is there
+LEAST_LIKELY = 1e-9  # Least total probability of quotas above 0 at which one is drawn for a present guest
 
 
 class _Update(StrEnum):
@@ -55,27 +55,27 @@ class _Weights:
     update: _Update = _Update.CUMULATIVE
     horizon: int = 1000  # Rounds for which the constant rate of ``as-printed`` is best
     alpha: FloatArray = field(init=False)  # The weights, summing to 1, shape ``(n,)``
-    # Risk of each expert in the round that goes on, and in those that are over, shape ``(n,)``
+    # Risk of each expert in the current round, and in all finished ones, shape ``(n,)``
     round_risk: FloatArray = field(init=False)
     past_risk: FloatArray = field(init=False)
-    rounds: int = field(init=False, default=0)  # Rounds that are over
+    rounds: int = field(init=False, default=0)  # Number of finished rounds
     # Risk of the mixture in all rounds: the sum of alpha times the experts' risks at that time
     mixture_risk: float = field(init=False, default=0.0)
-    rate_sum: float = field(init=False, default=0.0)  # Sum of gamma over the rounds that are over
+    rate_sum: float = field(init=False, default=0.0)  # Sum of gamma over the finished rounds
 
     def __post_init__(self) -> None:
         if self.n < 1 or self.horizon < 1:
-            raise UsageError(f"there are {self.n} experts and {self.horizon} rounds, must be at least one of each")
+            raise UsageError(f"there are {self.n} experts and a horizon of {self.horizon} rounds, must be at least 1")
         self.update = _Update(self.update)
         self.alpha = np.full(self.n, 1.0 / self.n)
         self.round_risk, self.past_risk = np.zeros(self.n), np.zeros(self.n)
 
     def gamma(self, t: int) -> float:
-        """Rate of round t, counted from 1."""
+        """Return the rate of round t, counted from 1."""
         return math.sqrt(2 * math.log(self.n) / (t if self.update is _Update.CUMULATIVE else self.horizon))
 
     def add(self, risks: FloatArray) -> bool:
-        """Add each expert's risk of an action, in [0, 1] (line 10); return whether a round ended, with new weights."""
+        """Add each expert's risk of an action, in [0, 1] (line 10); return whether this ended a round."""
         self.mixture_risk += float(self.alpha @ risks)
         self.round_risk += risks
         if self.round_risk.max() <= ROUND_RISK:
@@ -95,19 +95,19 @@ class _Weights:
 
     @property
     def excess_risk(self) -> float:
-        """Risk of the mixture less that of the best expert, over all rounds and the one that goes on (Eq. 4)."""
+        """Risk of the mixture minus that of the best expert, over all rounds including the current one (Eq. 4)."""
         return self.mixture_risk - float((self.past_risk + self.round_risk).min())
 
     @property
     def risk_bound(self) -> float:
-        """Bound of the excess risk, ``ln n / gamma_t + 1/2 sum gamma_s``, t the present round (Theorem 1; errata)."""
+        """Bound of the excess risk, ``ln n / gamma_t + 1/2 sum gamma_s``, in round t (Theorem 1; errata)."""
         gamma = self.gamma(self.rounds + 1)
         return math.log(self.n) / gamma + (self.rate_sum + gamma) / 2 if gamma else 0.0
 
 
 @dataclass
 class Knowledge:
-    """Weights by application, for experts of these metrics; see `_Weights`."""
+    """Weights by application, for experts with these metrics; see `_Weights`."""
 
     metrics: tuple[str, ...]
     update: _Update = _Update.CUMULATIVE
@@ -115,7 +115,7 @@ class Knowledge:
     applications: dict[str, _Weights] = field(init=False, default_factory=dict)
 
     def of(self, application: str) -> _Weights:
-        """Return the weights of an application, equal ones for one that has not been seen."""
+        """Return the weights of an application; an unknown one gets equal weights."""
         if application not in self.applications:
             self.applications[application] = _Weights(len(self.metrics), self.update, self.horizon)
         return self.applications[application]
@@ -133,16 +133,16 @@ class Knowledge:
 
     @classmethod
     def load(cls, path: Path | str, metrics: tuple[str, ...]) -> "Knowledge":
-        """Read what was saved; raises `BadFileError` if the file is broken or its experts have other metrics."""
+        """Read a saved file; raises `BadFileError` if it is broken or its experts have other metrics."""
         path = Path(path)
         held = check_header(parse_json(read_text(path), path), path, FORMAT)
         if held.get("metrics") != list(metrics):
-            raise bad_file(path, "metrics", f"are {held.get('metrics')}, the experts have {list(metrics)}")
+            raise bad_file(path, "metrics", f"are {held.get('metrics')}, must be those of the experts, {list(metrics)}")
         update, horizon, applications = held.get("update"), held.get("horizon"), held.get("applications")
         if not isinstance(update, str) or update not in list(_Update):
             raise bad_file(path, "update", f"is {shown(update)}, must be one of {', '.join(_Update)}")
         if type(horizon) is not int or horizon < 1:
-            raise bad_file(path, "horizon", f"is {shown(horizon)}, must be a whole number from 1 on")
+            raise bad_file(path, "horizon", f"is {shown(horizon)}, must be a whole number >= 1")
         if not isinstance(applications, dict):
             raise bad_file(path, "applications", f"is {shown(applications)}, must be an object")
         knowledge = cls(metrics, _Update(update), horizon)
@@ -155,7 +155,7 @@ class Knowledge:
             if abs(float(weights.alpha.sum()) - 1) > SUM_TOLERANCE:
                 raise bad_file(path, f"{place}.alpha", f"sums to {weights.alpha.sum():g}, must sum to 1")
             if type(one["rounds"]) is not int or one["rounds"] < 0:
-                raise bad_file(path, f"{place}.rounds", f"is {shown(one['rounds'])}, must be a whole number from 0 on")
+                raise bad_file(path, f"{place}.rounds", f"is {shown(one['rounds'])}, must be a whole number >= 0")
             weights.rounds = one["rounds"]
             weights.mixture_risk, weights.rate_sum = (
                 float(_array([one[key]], 1, f"{place}.{key}", path)[0]) for key in NUMBERS
@@ -166,12 +166,12 @@ class Knowledge:
 def _array(held: Any, count: int, place: str, path: Path) -> FloatArray:
     good = isinstance(held, list) and len(held) == count
     if not good or not all(type(value) in (int, float) and 0 <= value < np.inf for value in held):
-        raise bad_file(path, place, f"must hold {count} numbers from 0 on")
+        raise bad_file(path, place, f"must hold {count} numbers >= 0")
     return np.array(held, dtype=np.float64)
 
 
 class Decision(NamedTuple):
-    """Quota that was drawn for the guest of a running job, and the likelihood that each expert gave it."""
+    """A quota that was drawn for the guest of a running job, and its probability by each expert."""
 
     application: str
     percent: int
@@ -179,32 +179,35 @@ class Decision(NamedTuple):
 
 
 class Loss(StrEnum):
-    """Loss of a host by its guest, which the paper defines in two ways."""
+    """Definition of the loss that a guest causes its host; the paper gives two."""
 
-    # How far it is going to pass its limit, over the limit (section 3.2)
+    # Expected excess of the run time over the limit, divided by the limit (section 3.2)
     LIMIT = "limit"
-    # How much longer its work takes at present (section 4.4: 0 where nothing is degraded)
+    # Current slowdown of the host minus 1 (section 4.4)
     DEGRADATION = "degradation"
 
 
 @dataclass
 class Asax:
-    """The learner (Algorithm 1); raises `UsageError` if the knowledge is of other experts, or a number out of range."""
+    """The learner (Algorithm 1).
+
+    Raises `UsageError` if the knowledge belongs to other experts, or a number is out of range.
+    """
 
     experts: Experts  # The trees
-    knowledge: Knowledge  # What is known of applications; it grows
-    full_loss_at: float = 1.0  # Share of its limit by which a job passes it at a loss of 1, positive
+    knowledge: Knowledge  # Weights learned so far by application; the learner updates them
+    full_loss_at: float = 1.0  # Excess over the limit, as a share of it, that counts as a loss of 1; positive
 
     def __post_init__(self) -> None:
         own, known = self.experts.metrics, self.knowledge.metrics
         if own != known:
-            raise UsageError(f"the knowledge is that of experts for {known}, not for {own}")
+            raise UsageError(f"the knowledge is of experts for {known}, must be of experts for {own}")
         if not self.full_loss_at > 0:
             raise UsageError(f"full_loss_at is {self.full_loss_at}, must be positive")
 
     @classmethod
     def untrained(cls, experts: Experts | None = None, full_loss_at: float = 1.0) -> "Asax":
-        """Return a learner without knowledge, with the experts of the package if none are given."""
+        """Return a learner without knowledge; the default experts are those of the package."""
         trees = experts or Experts.read()
         return cls(trees, Knowledge(trees.metrics), full_loss_at)
 
@@ -215,7 +218,8 @@ class Asax:
     def decide(self, application: str, state: State, rng: np.random.Generator, is_shared: bool = False) -> Decision:
         """Draw a quota for a guest of a running job (lines 4 to 7).
 
-        Where the guest is there already, and stays, 0 is not drawn, and the smallest quota is taken where all say 0.
+        A guest that already runs there (``is_shared``) stays: 0 is never drawn, and if all experts choose 0, it gets
+        the smallest quota.
         """
         table = self.experts.probabilities(state)
         likely = self.knowledge.of(application).alpha @ table
@@ -226,7 +230,7 @@ class Asax:
         return Decision(application, self.experts.actions[action], table[:, action])
 
     def performance_loss(self, run_s: float, walltime_s: float) -> float:
-        """Return the share of its limit by which a job passes it, over ``full_loss_at``, at most 1 (3.2; errata)."""
+        """Return the excess over the limit, as a share of it, divided by ``full_loss_at``, at most 1 (3.2; errata)."""
         return min(1.0, max(0.0, (run_s - walltime_s) / walltime_s) / self.full_loss_at)
 
     def learn(self, decision: Decision, loss: float) -> bool:
@@ -236,29 +240,29 @@ class Asax:
         return self.knowledge.of(decision.application).add(decision.likelihoods * loss)
 
     def excess_risks(self) -> dict[str, tuple[float, float]]:
-        """Excess risk of each application so far, and its bound."""
+        """Return the excess risk of each application so far, and its bound."""
         known = self.knowledge.applications.items()
         return {name: (weights.excess_risk, weights.risk_bound) for name, weights in known}
 
 
-ROUNDING = 1e-6  # Cores, and cores' worth of memory, that sums may lose
+ROUNDING = 1e-6  # Tolerance for rounding errors, in cores and in memory per core
 
 
 @dataclass
 class AsaxScheduler(QuotaScheduler):
-    """Start jobs by EASY, and place those that still wait beside the first running one that offers quota and room.
+    """Start jobs by EASY, and place those that still wait with the first running job that offers quota and room.
 
-    Running jobs are looked at by the cores that they leave idle, the most first. An offer is drawn once, and again when
-    the experts see the job in another state, so that a refusal holds. While jobs share, the learner looks at them every
-    ``period_s`` and whenever something happens: the loss that is foreseen for the host is what its last quota brought,
-    and a new quota is drawn. A guest is not sent away.
+    Running jobs are tried in the order of their idle cores, the most first. Each makes an offer, which holds, even if
+    it is a refusal, until the experts see the job in another state. While jobs share cores, the learner checks them
+    every ``period_s`` and at every event: it learns from the loss that is now expected for the host, and draws a new
+    quota. A guest stays on its host until it ends.
     """
 
-    asax: Asax = field(default_factory=Asax.untrained)  # The learner; it goes on learning
-    period_s: float = 60.0  # Seconds between two looks at jobs that share, positive
-    loss: str = Loss.LIMIT  # What a host loses, a `Loss`
-    # Loss of a refusal at every look at which a job waits that would keep no more cores busy than the host
-    # leaves idle, over the share of its cores that it does; the paper has 0
+    asax: Asax = field(default_factory=Asax.untrained)  # The learner; it keeps learning
+    period_s: float = 60.0  # Seconds between two checks of jobs that share cores, positive
+    loss: str = Loss.LIMIT  # Definition of a host's loss, a `Loss`
+    # Loss of a refusal, per idle share of the host's cores, at every check at which a waiting job fits on its idle
+    # cores; 0 in the paper
     idle_weight: float = 0.0
     _shared: dict[int, Decision] = field(init=False, default_factory=dict, repr=False)
     _offers: dict[int, tuple[Hashable, Decision]] = field(init=False, default_factory=dict, repr=False)
@@ -291,7 +295,7 @@ class AsaxScheduler(QuotaScheduler):
             needs = _asked(view, job)
             place = next((i for i, (one, quota) in enumerate(offers) if _fulfils(one, quota, *needs)), None)
             if place is not None:
-                # One guest a host. One that was asked in vain learns nothing: without a guest nothing is lost.
+                # One guest per host. A host that was tried without success learns nothing: no guest, no loss.
                 one, decision = offers.pop(place)
                 self._shared[one.number] = decision
                 yield PlaceGuest(job, one.number, decision.percent)
@@ -319,13 +323,13 @@ class AsaxScheduler(QuotaScheduler):
 
 
 def _asked(view: QuotaView, number: int) -> tuple[int, float, float]:
-    # A waiting job's cores, its memory in cores' worth of it, and the cores that it keeps busy on average.
+    # Cores of a waiting job, its memory in units of the memory per core, and its mean number of busy cores.
     job = view.jobs[number].job
     return job.cores, job.peak_memory() * job.cores, job.mean("cpu") * job.cores
 
 
 def _fulfils(host: SharedCores, decision: Decision, cores: int, memory: float, busy: float) -> bool:
-    # Whether a host has what a job asks for (3.2); quotas are shares, so that its idle cores count beyond them.
+    # Whether a host can serve a job (3.2). A guest can use all idle cores of the host, even beyond its quota.
     usable = max(decision.percent / 100 * host.cores, host.idle_cores())
     return cores <= host.cores and memory <= host.free_memory() + ROUNDING and busy <= usable + ROUNDING
 
@@ -337,11 +341,14 @@ def _state_of(now: float, allocation: SharedCores) -> State:
 
 @dataclass
 class AsaxPolicy(AsaxScheduler):
-    """`AsaxScheduler` with files; raises `BadFileError` for a wrong one, `UsageError` if an option is out of range."""
+    """`AsaxScheduler` with files.
+
+    Raises `BadFileError` if a file is invalid, `UsageError` if an option is out of range.
+    """
 
     experts: str = ""  # File of the experts' trees; empty for those of the package
-    knowledge: str = ""  # File of what was learned before; empty for nothing
-    # File that `remember` writes, the same or another one; one that is there must be such a file. Empty for none.
+    knowledge: str = ""  # File with knowledge of earlier runs; empty for none
+    # File to which `remember` writes the knowledge; if it exists, it must be a file of knowledge. Empty for none.
     save_knowledge: str = ""
     full_loss_at: float = 1.0  # See `Asax`
     asax: Asax = field(init=False, repr=False)
@@ -358,10 +365,10 @@ class AsaxPolicy(AsaxScheduler):
         if self.knowledge:
             asax.knowledge = Knowledge.load(self.knowledge, asax.knowledge.metrics)
         if self.save_knowledge and Path(self.save_knowledge).exists():
-            # What would be lost is told before hours are simulated, and nothing else is overwritten.
+            # Check the file before a simulation of hours, and never overwrite another kind of file.
             Knowledge.load(self.save_knowledge, asax.knowledge.metrics)
 
     def remember(self) -> None:
-        """Write what was learned, if a file was given."""
+        """Write the knowledge, if a file was given."""
         if self.save_knowledge:
             self.asax.knowledge.save(self.save_knowledge)

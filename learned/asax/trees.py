@@ -1,8 +1,8 @@
 """Expert trees: tables of the probabilities of a guest's quotas by the state of the running job, read from files.
 
 A table is a TOML file: ``actions``, the quotas in percent, 0 first, and ``experts``, each with a ``metric`` and its
-``rows``. A row is a leaf: for which values of the metric and of the happiness it holds, and ``p``, how likely each
-action is there::
+``rows``. A row is a leaf: the ranges of the metric and of the happiness for which it is valid, and ``p``, the
+probability of each action there::
 
     actions = [0, 25, 50, 75]
 
@@ -14,8 +14,8 @@ action is there::
         { cpu = [0.75, 1.0], happiness = [1.1, inf], p = [0.4, 0.3, 0.2, 0.1] },
     ]
 
-A range holds its lower end, and its upper one only where it is the largest value; a stage is named. The rows of an
-expert leave no gap and do not overlap.
+A range includes its lower end; it includes its upper end only if this is the largest value. A stage is given by its
+name. The rows of an expert must cover all values without overlapping.
 """
 
 import math
@@ -41,24 +41,24 @@ METRICS: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("cpu", "memory", "interval"), (0.0, 1.0)),
     STAGE: (0.0, float(len(KINDS))),
 }
-"""Metrics of experts, and their ranges; stages count from 0, so that one of a name is a range of numbers, too."""
+"""Metrics of experts, and their ranges; stages are numbered from 0, so that each stage is a range of numbers, too."""
 HAPPINESS = (0.0, math.inf)
 Range = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """State of a running job that experts look at."""
+    """State of a running job that experts see."""
 
-    # Shares of its cores that are busy, and of its memory that is occupied, in [0, 1]
+    # Busy share of its cores, and occupied share of its memory, in [0, 1]
     cpu: float
     memory: float
-    stage: StageKind  # What it does now
-    interval: float  # Share of its duration that is behind it, in [0, 1]
-    happiness: float  # Time left until its limit over the time that it still needs (Eq. 1; errata).
+    stage: StageKind  # The current stage
+    interval: float  # Elapsed share of its duration, in [0, 1]
+    happiness: float  # Time left until its limit / the time that it still needs (Eq. 1; errata)
 
     def value(self, metric: str) -> float:
-        """Value of a metric, within its range."""
+        """Return the value of a metric, within its range."""
         low, high = METRICS[metric]
         value = KINDS.index(self.stage) if metric == STAGE else getattr(self, metric)
         return min(high, max(low, float(value)))
@@ -66,14 +66,14 @@ class State:
 
 class _Leaf(NamedTuple):
     # A row of a table.
-    condition: Range  # Of the metric
+    condition: Range  # Range of the metric
     happiness: Range
-    probabilities: tuple[float, ...]  # How likely each action is, summing to 1
+    probabilities: tuple[float, ...]  # Probability of each action, summing to 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Expert:
-    # A tree whose leaf of a state holds the probability of each action.
+    # A tree: the leaf of a state holds the probability of each action.
     metric: str
     leaves: tuple[_Leaf, ...]  # Each state is in exactly one
 
@@ -96,7 +96,7 @@ class Experts:
 
     @classmethod
     def read(cls, path: Path | str | None = None) -> "Experts":
-        """Read a table, that of the package without a path; raises `BadFileError`, which names expert and row."""
+        """Read a table, by default that of the package; raises `BadFileError`, which names expert and row."""
         where = Path(str(files("learned.asax").joinpath(SHIPPED))) if path is None else Path(path)
         return cls.of(read_toml(where), where)
 
@@ -105,7 +105,7 @@ class Experts:
         """Make the experts of a table; see `read`."""
         actions, listed = held.get("actions"), held.get("experts")
         if not isinstance(actions, list) or not actions or not all(type(action) is int for action in actions):
-            raise bad_file(where, "actions", f"is {shown(actions)}, must be a list of whole percents")
+            raise bad_file(where, "actions", f"is {shown(actions)}, must be a list of whole numbers, in percent")
         rises = all(before < after for before, after in pairwise(actions))
         if actions[0] != 0 or not rises or actions[-1] > LARGEST_PERCENT:
             raise bad_file(where, "actions", f"are {actions}, must rise from 0 to at most {LARGEST_PERCENT}")
@@ -124,11 +124,11 @@ class Experts:
         return tuple(expert.metric for expert in self.experts)
 
     def leaves(self, state: State) -> tuple[_Leaf, ...]:
-        """Return the leaf of a state by each expert; experts cannot tell states with the same leaves apart."""
+        """Return the leaf of a state in each expert's tree; states with the same leaves are equal to all experts."""
         return tuple(expert.leaf(state) for expert in self.experts)
 
     def probabilities(self, state: State) -> FloatArray:
-        """Return the probabilities of the actions by each expert, shape ``(n, m)``; rows sum to 1."""
+        """Return the probabilities of the m actions by each of the n experts, shape ``(n, m)``; rows sum to 1."""
         table = np.array([leaf.probabilities for leaf in self.leaves(state)])
         return np.asarray(table / table.sum(axis=1, keepdims=True))
 
@@ -146,9 +146,9 @@ def _expert(held: Any, n_actions: int, place: str, where: Path | str) -> _Expert
         for sad, happy in _cells(HAPPINESS, held_by):
             count = sum(_covers(happiness, sad, happy) for happiness in held_by)
             if count != 1:
-                fault = "no row holds" if count == 0 else f"{count} rows hold"
+                fault = "no row covers" if count == 0 else f"{count} rows cover"
                 cell = KINDS[int(low)] if metric == STAGE else f"{low:g} .. {high:g}"
-                raise bad_file(where, name, f"{fault} for {metric} {cell}, happiness {sad:g} .. {happy:g}")
+                raise bad_file(where, name, f"{fault} {metric} {cell}, happiness {sad:g} .. {happy:g}")
     return _Expert(metric, leaves)
 
 
@@ -157,7 +157,7 @@ def _leaf(row: Any, metric: str, n_actions: int, place: str, where: Path | str) 
         raise bad_file(where, place, f"must have the keys {metric}, happiness and p")
     numbers = row["p"]
     if not _are_numbers(numbers, n_actions) or min(numbers) < 0:
-        raise bad_file(where, place, f"p must hold {n_actions} numbers from 0 on, one for each action")
+        raise bad_file(where, place, f"p must hold {n_actions} numbers >= 0, one for each action")
     if abs(sum(numbers) - 1) > SUM_TOLERANCE:
         raise bad_file(where, place, f"p sums to {sum(numbers):g}, must sum to 1")
     ranges = {"happiness": HAPPINESS} if metric == STAGE else {metric: METRICS[metric], "happiness": HAPPINESS}
@@ -183,7 +183,7 @@ def _covers(one: Range, low: float, high: float) -> bool:
 
 
 def _within(one: Range, value: float) -> bool:
-    # Open at its upper end, but infinity lies in a range up to infinity.
+    # Ranges exclude their upper end, but a range up to infinity includes infinity.
     return one[0] <= value < one[1] or value == one[1] == math.inf
 
 

@@ -1,9 +1,9 @@
 """The selectors of CuSH in torch, and Algorithm 1: they learn from simulations, and workers average their parameters.
 
-In an epoch, several simulations of each job set run side by side. The return of a step is ``v_t = (sum over i >= t of
-gamma^(i - t) r_i) r_g``: discounted local rewards, times the mean normalized turnaround time of the episode where that
-is asked for. The baseline ``b_t`` is the mean of the returns of all simulations of the same job set, those of the other
-workers among them, at the same time ``t``: after as many timesteps, or after as many actions.
+In an epoch, several simulations of each jobset run side by side. The return of a step is ``v_t = (sum over i >= t of
+gamma^(i - t) r_i) r_g``: discounted local rewards, times the mean normalized turnaround time of the episode if
+``global_reward`` is set. The baseline ``b_t`` is the mean return of all simulations of the same jobset at the same time
+``t``, those of the other workers included. Time is counted in timesteps or in actions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,35 +25,38 @@ from learned.rl.networks import SlotNetwork, masked, masked_log_softmax, set_wei
 from learned.rl.slots import CompactNetwork, SlotPolicy
 from learned.rl.workers import Stateful, Workers
 
-Clock = Literal["timesteps", "actions"]  # What counts as the same time for the baseline
+Clock = Literal["timesteps", "actions"]  # Unit of time in the baseline
 SlotRows = tuple[torch.Tensor, torch.Tensor]
-"""States of ``n`` choices: features ``(R, K)`` of the legal ones alone, and which are legal, ``(n, Q + 1)``."""
+"""States of ``n`` choices: features ``(R, K)`` of only the legal slots, and the mask of legal ones, ``(n, Q + 1)``."""
 FILTERS = 16
-MOMENTUM = 0.1  # Share of a batch in the running statistics of batch normalization
+MOMENTUM = 0.1  # Weight of a new batch in the running statistics of batch normalization
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Hyper-parameters of Algorithm 1, the paper's; raises `UsageError` if validations do not fall on averages."""
+    """Hyper-parameters of Algorithm 1, by default the paper's.
 
-    epochs: int = 5000  # Epochs of the whole training, the last of which ends with an average and a validation
-    optimizer: OptimizerName = "rmsprop"  # Of both selectors
+    Raises `UsageError` if validations do not coincide with averages.
+    """
+
+    epochs: int = 5000  # Epochs of the whole training; the last one ends with an average and a validation
+    optimizer: OptimizerName = "rmsprop"  # Optimizer of both selectors
     # Learning rates at the start
     selector_rate: float = 1e-4
     policy_rate: float = 1e-3
-    last_rate: float = 1.0  # Share of them that is left at the end
+    last_rate: float = 1.0  # Share of the learning rates that is left at the end
     gamma: float = 0.9  # Discount per step
     global_reward: bool = True  # Whether returns are multiplied by the mean normalized turnaround time of the episode
     clock: Clock = "actions"
-    policy_steps: int = 1  # Steps of the policy selector in an epoch, each along its share of the choices
+    policy_steps: int = 1  # Gradient steps of the policy selector in an epoch, each on its share of the choices
     # Whether the mean return of the same job in all simulations is the baseline of the policy selector
     policy_baseline: bool = False
     scaled: bool = False  # Whether advantages are divided by their standard deviation
     # Weight of the entropy of both selectors at the start and at the end
     ent_coef: float = 0.0
     final_ent_coef: float = 0.0
-    max_grad_norm: float = float("inf")  # Norm that gradients are cut at
-    # Parts in which an epoch is played, one after the other; images of all job sets do not fit in memory together
+    max_grad_norm: float = float("inf")  # Norm at which gradients are clipped
+    # Number of parts in which an epoch is played; the images of all jobsets together may not fit into memory
     chunks: int = 1
     average_every: int = 5  # Epochs K between two averages of the workers' parameters
     validate_every: int = 25  # Epochs between two validations, a multiple of K
@@ -61,7 +64,7 @@ class Settings:
     def __post_init__(self) -> None:
         if min(self.average_every, self.validate_every, self.chunks) < 1 or self.validate_every % self.average_every:
             validations = f"validations every {self.validate_every} epochs"
-            raise UsageError(f"{validations} must fall on averages, every {self.average_every}")
+            raise UsageError(f"{validations} must coincide with averages, every {self.average_every}")
 
 
 PUBLISHED = Settings()
@@ -79,7 +82,7 @@ USUAL = Settings(
     ent_coef=0.01,
     max_grad_norm=0.5,
 )
-"""Those of the shipped weights."""
+"""Settings of the shipped weights."""
 SETTINGS_BY_NAME: Mapping[str, Settings] = {
     "usual": USUAL,
     "published": PUBLISHED,
@@ -87,13 +90,13 @@ SETTINGS_BY_NAME: Mapping[str, Settings] = {
     "entropy": replace(PUBLISHED, ent_coef=0.01),
     "stable": replace(PUBLISHED, scaled=True, ent_coef=0.01),
 }
-"""Those of Algorithm 1 as printed, and what makes it stable, one by one and together."""
+"""Settings by name: those above, and the printed ones of Algorithm 1 with one or both changes that make it stable."""
 
 
 class CompactModule(nn.Module):
-    """The compact job selector: `SlotRows` to logits ``(n, Q + 1)``; acts without torch."""
+    """The compact job selector: maps `SlotRows` to logits ``(n, Q + 1)``; acts without torch."""
 
-    largest_batch = 100_000  # Choices that it learns from together, at most; more do not fit in a cache
+    largest_batch = 100_000  # Most choices in one batch; more do not fit into a cache
 
     def __init__(self, network: CompactNetwork) -> None:
         super().__init__()
@@ -112,10 +115,10 @@ class CompactModule(nn.Module):
 
 
 class ImageModule(nn.Module):
-    """The paper's job selector: images ``(n, Q + 1, T, units)`` to logits ``(n, Q + 1)``; acts itself.
+    """The paper's job selector: maps images ``(n, Q + 1, T, units)`` to logits ``(n, Q + 1)``; acts itself.
 
-    Batch normalization is by running statistics also while it learns, so that probabilities are those by which choices
-    were drawn; every batch that is learned from moves the statistics.
+    Batch normalization uses running statistics during learning, too, so that probabilities equal those with which the
+    choices were drawn. Every training batch updates the statistics.
     """
 
     largest_batch = 256
@@ -131,7 +134,7 @@ class ImageModule(nn.Module):
         norm = self.norm
         assert norm.running_mean is not None
         assert norm.running_var is not None
-        # Copies, for gradients still need what was used when the statistics have moved.
+        # Copy them: gradients still need these values after the statistics have been updated.
         mean, variance = norm.running_mean.clone(), norm.running_var.clone()
         values = nn.functional.batch_norm(found, mean, variance, norm.weight, norm.bias)
         if torch.is_grad_enabled():
@@ -151,14 +154,14 @@ class ImageModule(nn.Module):
         return self
 
     def choose(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray | None = None) -> IntArray:
-        """Choose, or draw choices; see `learned.cush.policies.JobSelector.choose`."""
+        """Return or draw choices; see `learned.cush.policies.JobSelector.choose`."""
         with torch.no_grad():
             logits = self(torch.from_numpy(observations))
         if uniform is None:
             return np.asarray(masked(logits, torch.from_numpy(legal)).argmax(1).numpy())
         probability = masked_log_softmax(logits, torch.from_numpy(legal)).exp().double()
         below = probability.cumsum(1) <= torch.from_numpy(uniform)[:, None] * probability.sum(1, keepdim=True)
-        # Rounding must not lead beyond the last legal choice, which is to do nothing.
+        # Rounding errors must not lead beyond the last choice, which is to do nothing.
         return np.asarray(below.sum(1).clamp(max=legal.shape[1] - 1).numpy())
 
 
@@ -167,22 +170,22 @@ SelectorModule = CompactModule | ImageModule
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Allocations:
-    # How the n jobs of some episodes were allocated.
+    # Allocations of the n jobs of some episodes.
 
-    # Episode of each, and its number in the job set, shape ``(n,)``
+    # Episode of each job, and its number in the jobset, shape ``(n,)``
     episodes: IntArray
     jobs: IntArray
-    described: Float32Array  # What the policy selector was told of it, shape ``(n, inputs)``
-    # The policy that was drawn, its penalty, and whether no other one has a smaller penalty, shape ``(n,)``
+    described: Float32Array  # Input of the policy selector, shape ``(n, inputs)``
+    # The policy that was drawn, its penalty, and whether no other policy has a smaller one, shape ``(n,)``
     policies: IntArray
     penalties: FloatArray
     right: BoolArray
 
     def choices(self, groups: IntArray, settings: Settings, workers: Workers) -> Choices:
-        # The policy selector learns from minus the penalties, if that is asked for less their mean over a job.
+        # The policy selector learns from minus the penalties; with ``policy_baseline``, relative to their mean per job.
         returns = -self.penalties
         if settings.policy_baseline:
-            # Every job of every job set is started once in each simulation.
+            # Every job of every jobset is started once in each simulation.
             size = int(groups.max()) + 1, int(self.jobs.max()) + 1
             returns = returns - _means_over(returns, groups[self.episodes], self.jobs, size, workers)
         legal = torch.ones((len(returns), len(Policy)), dtype=torch.bool)
@@ -194,19 +197,19 @@ class _Allocations:
 class _Played:
     # Whole episodes: T steps of E episodes, after which all are over.
 
-    # Of the N choices where more than one thing could be done, step after step
+    # The N choices that had more than one legal action, step after step
     observations: Float32Array
     legal: BoolArray
     slots: IntArray
-    acts: BoolArray  # Where these were, shape ``(T, E)``, N times true
-    runs: BoolArray  # Which episodes were not over yet, shape ``(T, E)``
+    acts: BoolArray  # Steps and episodes of these choices, shape ``(T, E)``, N times true
+    runs: BoolArray  # Whether each episode was not over yet, shape ``(T, E)``
     rewards: FloatArray  # Shape ``(T, E)``
     times: IntArray  # Timesteps passed before each step, shape ``(T, E)``
     turnaround: FloatArray  # Mean normalized turnaround time of each episode, shape ``(E,)``
-    allocations: _Allocations  # How all jobs were allocated
+    allocations: _Allocations  # Allocations of all jobs
 
     def returns(self, gamma: float, *, global_reward: bool) -> FloatArray:
-        # ``v_t`` of every step, shape ``(T, E)``, with or without the factor ``r_g``.
+        # Return ``v_t`` of every step, shape ``(T, E)``, with or without the factor ``r_g``.
         returns = timed_advantages(self.rewards, np.full(self.rewards.shape, gamma))
         return returns * self.turnaround if global_reward else returns
 
@@ -216,7 +219,7 @@ class _Played:
 
 
 class Simulations(Stateful):
-    """Episodes of an epoch: ``simulations`` of each of ``groups`` job sets, which are drawn."""
+    """Episodes of an epoch: ``simulations`` episodes of each of ``groups`` jobsets, which are drawn at random."""
 
     state = ("_rng",)
 
@@ -235,7 +238,7 @@ class Simulations(Stateful):
         self._rng = np.random.default_rng((seed, 1))
 
     def play(self, agent: Agent, generator: torch.Generator) -> _Played:
-        """Draw job sets, and choices until every episode is over."""
+        """Draw jobsets, then draw choices until every episode is over."""
         count = len(self.episodes.jobsets)
         drawn = self._rng.choice(count, self._n_groups, replace=count < self._n_groups)
         episodes = self.episodes
@@ -249,7 +252,7 @@ class Simulations(Stateful):
             runs, now = ~over, episodes.now
             reward, over = episodes.step(choice.slots, choice.policies)
             acted = choice.observations[open_choice], choice.legal[open_choice], choice.slots[open_choice]
-            # Not the whole choice: images of all steps would not fit in memory.
+            # Do not keep the whole choice: images of all steps would not fit into memory.
             begun = choice.episodes, choice.jobs, choice.how, choice.described, choice.penalties
             steps.append((*acted, open_choice, runs, reward, now, begun))
         seen, masks, chosen, *framed, starts = zip(*steps, strict=True)
@@ -264,7 +267,7 @@ class Simulations(Stateful):
 
 
 def _baseline(returns: FloatArray, times: IntArray, runs: BoolArray, groups: IntArray, workers: Workers) -> FloatArray:
-    # ``b_t`` of every step, shape ``(T, E)``; groups are the simulations of a job set, shape ``(E,)``.
+    # Return ``b_t`` of every step, shape ``(T, E)``; ``groups`` has the jobset of each episode, shape ``(E,)``.
     last = int(workers.largest(np.array([times[runs].max()], dtype=np.float64))[0])
     size, means = (int(groups.max()) + 1, last + 1), np.zeros_like(returns)
     means[runs] = _means_over(returns[runs], np.broadcast_to(groups, times.shape)[runs], times[runs], size, workers)
@@ -274,7 +277,7 @@ def _baseline(returns: FloatArray, times: IntArray, runs: BoolArray, groups: Int
 def _means_over(
     values: FloatArray, groups: IntArray, numbers: IntArray, size: tuple[int, int], workers: Workers
 ) -> FloatArray:
-    # For each value the mean of those of all workers with the same group and number, all below ``size``.
+    # Return for each value the mean over all workers' values with the same group and number, all below ``size``.
     sums = np.zeros((2, *size))
     np.add.at(sums[0], (groups, numbers), values)
     np.add.at(sums[1], (groups, numbers), 1.0)
@@ -284,7 +287,7 @@ def _means_over(
 
 
 class CushLearner(Stateful):
-    """Learner of both selectors on one machine, or of the job selector alone; see `learned.rl.workers.Learner`."""
+    """Learner of both selectors on one machine, or only of the job selector; see `learned.rl.workers.Learner`."""
 
     state = ("_learners", "_simulations", "_generator", "_samples", "_epochs", "_measures", "best", "best_score")
 
@@ -313,11 +316,11 @@ class CushLearner(Stateful):
         self.best_score = np.inf
 
     def update(self, share: float) -> dict[str, float]:
-        """Play and learn for an epoch."""
+        """Play one epoch and learn from it."""
         settings = self._settings
         if self._epochs == 0:
             self._average()
-            # Untrained parameters are judged, for the curve to begin with, and never kept.
+            # Validate untrained parameters, so that the curve begins with them; they are never kept.
             self._measures = self._validator.measures(self.agent(), self._workers)
         rates = {name: learner.set_rate(share) for name, learner in self._learners.items()}
         ent_coef = settings.ent_coef + share * (settings.final_ent_coef - settings.ent_coef)
@@ -368,7 +371,7 @@ class CushLearner(Stateful):
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         if len(snapshot["workers"]) != self._workers.count:
-            raise ValueError(f"the snapshot is of {len(snapshot['workers'])} workers")
+            raise ValueError(f"the snapshot is of {len(snapshot['workers'])} workers, must be of {self._workers.count}")
         super().restore(snapshot["workers"][self._workers.rank])
 
     def agent(self) -> Agent:
@@ -379,7 +382,7 @@ class CushLearner(Stateful):
         return Agent(self._jobs.acting(), policies)
 
     def best_agent(self) -> Agent:
-        """Go back to the best parameters, and return an agent with them."""
+        """Restore the best parameters, and return an agent with them."""
         for prefix, learner in self._learners.items():
             set_weights(learner.actor, parts_of(self.best, prefix))
         return self.agent()

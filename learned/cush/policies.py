@@ -1,7 +1,7 @@
-"""Agents of CuSH: both selectors (sections 3.2, 3.3), how they act without torch, and ``cush``, one as a scheduler.
+"""Agents of CuSH: both selectors (sections 3.2, 3.3), acting without torch, and ``cush``, an agent as a scheduler.
 
-The paper's job selector is a convolution over the image, with an output for every choice; the compact one looks at the
-features of one choice at a time, so that neither the machine nor the queue has a say in its size.
+The paper's job selector is a convolution over the image, with an output for every choice. The compact one sees the
+features of one choice at a time, so that its size depends neither on the machine nor on the queue.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,13 +23,13 @@ from learned.rl.slots import SlotPolicy
 from learned.rl.workers import Workers
 from learned.weights import Card, Weights, check_shapes, dense_layers, find_weights, load_weights, relu
 
-JOBS, POLICIES = "jobs.", "policies."  # What the names of both networks' parameters begin with where they are together
+JOBS, POLICIES = "jobs.", "policies."  # Prefixes of the parameters' names when both networks are in one file
 LEARNED, ORACLE = "learned", "oracle"
 FIXED = (*(policy.label for policy in Policy), ORACLE)
-"""What may stand in the place of the policy selector: one policy for all jobs, or the better one of each."""
-SIDE = 2  # Of the filters of the paper's job selector
+"""Rules that may replace the policy selector: one policy for all jobs, or the better one for each job."""
+SIDE = 2  # Side length of the filters of the paper's job selector
 HIDDEN = 10
-GPUS = "gpus"  # The resource of a platform that policies are about
+GPUS = "gpus"  # The resource of a platform that policies place
 
 
 def parts_of(weights: Mapping[str, Float32Array], prefix: str) -> dict[str, Float32Array]:
@@ -41,15 +41,15 @@ class JobSelector(Protocol):
     """Chooses a slot, or to do nothing, in many episodes at once; `learned.rl.slots.SlotPolicy` is one."""
 
     def choose(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray | None = None) -> IntArray:
-        """Return the most probable choices, or draw them by random numbers within 0 .. 1, shape ``(E,)``."""
+        """Return the most probable choices, or draw them by ``uniform`` random numbers, shape ``(E,)``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PolicySelector:
-    """A policy selector's network, or a rule in its place; raises ValueError if a parameter has not the right shape."""
+    """A policy selector's network, or a rule in its place; raises ValueError if a parameter has a wrong shape."""
 
     how: str = LEARNED  # ``learned``, or one of `FIXED`
-    weights: Weights = field(default_factory=dict)  # Of the network
+    weights: Weights = field(default_factory=dict)  # Parameters of the network
 
     def __post_init__(self) -> None:
         if self.how == LEARNED:
@@ -58,9 +58,10 @@ class PolicySelector:
             check_shapes({**first, "2.weight": (len(Policy), HIDDEN), "2.bias": (len(Policy),)}, self.weights)
 
     def choose(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray | None = None) -> IntArray:
-        """Return the most probable policies of n jobs, or draw them by random numbers within 0 .. 1, ``(n,)``.
+        """Return the most probable policies of n jobs, or draw them by ``uniform`` random numbers, shape ``(n,)``.
 
-        Descriptions have shape ``(n, inputs)``, penalties under each `Policy`, which an oracle looks at, ``(n, 2)``.
+        ``described`` has shape ``(n, inputs)``. ``penalties`` has the penalty under each `Policy`, shape ``(n, 2)``;
+        only the oracle uses them.
         """
         if self.how == ORACLE:
             return np.asarray(penalties.argmin(axis=1), dtype=np.int64)
@@ -74,17 +75,17 @@ class PolicySelector:
 
 
 class _Choice(NamedTuple):
-    # What an agent saw and chose in E episodes, and the n jobs that are about to start.
+    # Observations and choices of an agent in E episodes, and the n jobs that are about to start.
     observations: Float32Array
     legal: BoolArray
     slots: IntArray  # Shape ``(E,)``
     policies: IntArray  # Shape ``(E,)``
-    # In which episodes jobs start, rising, their numbers in the job sets, and the `Policy` of each, shape ``(n,)``
+    # Episodes in which jobs start, rising, the jobs' numbers in the jobsets, and their `Policy`, shape ``(n,)``
     episodes: IntArray
     jobs: IntArray
     how: IntArray
-    described: Float32Array  # What the policy selector is told of these jobs, shape ``(n, inputs)``
-    penalties: FloatArray  # Under each `Policy`, shape ``(n, 2)``
+    described: Float32Array  # Input of the policy selector for these jobs, shape ``(n, inputs)``
+    penalties: FloatArray  # Penalty under each `Policy`, shape ``(n, 2)``
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Agent:
     policies: PolicySelector
 
     def choose(self, episodes: CushEpisodes, over: BoolArray, uniform: FloatArray | None = None) -> _Choice:
-        """Choose in all episodes: the best, or by random numbers within 0 .. 1, shape ``(2, E)``."""
+        """Return the best choices in all episodes, or draw them by ``uniform`` random numbers, shape ``(2, E)``."""
         observations, legal = episodes.observe()
         legal = _idling_forbidden(legal, episodes.running)
         slots = self.jobs.choose(observations, legal, None if uniform is None else uniform[0])
@@ -109,7 +110,7 @@ class Agent:
         return _Choice(observations, legal, slots, policies, starting, jobs, how, *told)
 
     def run(self, episodes: CushEpisodes, types: DynamicTypes | None = None) -> None:
-        """Play by the best choices an episode of every job set to its end, or the one that types have begun."""
+        """Play an episode of every jobset, or the one begun by ``types``, to its end by the best choices."""
         if types is None:
             episodes.begin(np.arange(len(episodes.jobsets)))
         over = np.zeros(episodes.n_environments, dtype=np.bool_)
@@ -120,25 +121,25 @@ class Agent:
                 types.look()
 
 
-MEANS = ("turnaround", "wait", "rewards", "penalty")  # Metrics of episodes that are told beside the score
+MEANS = ("turnaround", "wait", "rewards", "penalty")  # Metrics of episodes that are reported with the score
 
 
 def _idling_forbidden(legal: BoolArray, running: IntArray) -> BoolArray:
-    # To do nothing is legal only where something runs or nothing can start: else an agent might wait for ever.
+    # Doing nothing is legal only while a job runs or no job can start: otherwise an agent might wait for ever.
     allowed = legal.copy()
     allowed[:, -1] = (running > 0) | ~legal[:, :-1].any(axis=1)
     return allowed
 
 
 class Validator:
-    """Judges both selectors on job sets that they were not trained on; every worker plays every P-th of them."""
+    """Validates both selectors on jobsets that they were not trained on; each of P workers plays every P-th of them."""
 
     def __init__(self, jobsets: Sequence[JobSet], machine: Machine, options: CushOptions, workers: Workers) -> None:
         own = jobsets[workers.rank :: workers.count]
         self._episodes = CushEpisodes(own, machine, len(own), options) if own else None
 
     def measures(self, agent: Agent, workers: Workers) -> dict[str, float]:
-        """Return means over the job sets: NTAT, the ``score``, those of `MEANS`, and the share of better policies."""
+        """Return means over the jobsets: the ``score`` (NTAT), `MEANS`, and the share of better policies."""
         sums = np.zeros(3 + len(MEANS))
         episodes = self._episodes
         if episodes is not None:
@@ -160,30 +161,30 @@ class Trained:
 
     @classmethod
     def load(cls, weights: str) -> "Trained":
-        """Read an agent, shipped or from a file; raises `UsageError` or `BadFileError` if it is not there or broken."""
+        """Read a shipped agent, or one from a file; raises `UsageError` if there is none, `BadFileError` if broken."""
         return load_weights(find_weights("cush", weights), "cush", cls.of)
 
     @classmethod
     def of(cls, weights: dict[str, Float32Array], card: Card) -> "Trained":
-        """Take weights and their card; raises ValueError if they make no agent."""
+        """Make an agent of weights and their card; raises ValueError if that is not possible."""
         if card.network != "compact":
-            raise ValueError(f"its job selector is {card.network!r}; only compact ones act without torch")
+            raise ValueError(f"its job selector is {card.network!r}; only compact selectors act without torch")
         trained = cls(weights, card)
         trained.agent()
         return trained
 
     @property
     def queue(self) -> int:
-        """Slots of the queue that it was trained with."""
+        """Number of queue slots in its training."""
         return int(self.card.settings["queue"])
 
     @property
     def traits(self) -> int:
-        """Traits of the jobs that it was trained with."""
+        """Number of traits of a job in its training."""
         return int(self.weights[f"{JOBS}actor.0.weight"].shape[1]) - FIRST_TRAIT
 
     def agent(self) -> Agent:
-        """Return the agent; each caller needs its own, for it holds working space."""
+        """Return a new agent; each caller needs its own, because an agent has scratch space."""
         return Agent(SlotPolicy.of(parts_of(self.weights, JOBS)), self.policies())
 
     def policies(self) -> PolicySelector:
@@ -196,16 +197,16 @@ class Trained:
 class Kinds:
     """Traits of the jobs of a workload for the policy selector, and the cost of their placement."""
 
-    traits: FloatArray  # What is told of each job's kind, shape ``(n, K)``, as in `JobSet`
-    penalty_s: FloatArray  # Seconds that each takes longer under each `Policy`, shape ``(n, 2)``
+    traits: FloatArray  # Description of each job's kind, shape ``(n, K)``, as in `JobSet`
+    penalty_s: FloatArray  # Seconds that each job takes longer under each `Policy`, shape ``(n, 2)``
 
 
 class _Simulation(NamedTuple):
-    # As an agent sees it: jobs in the order of their arrival, the shorter first, times in timesteps.
+    # A simulation as an agent sees it: jobs sorted by arrival, then by length; times in timesteps.
     view: View
-    episodes: CushEpisodes  # One, which is set by what is seen, never stepped
-    episode: Any  # Its arrays
-    gpus: int  # Number of the platform's resource, 0 where there is none
+    episodes: CushEpisodes  # A single episode; its state is copied from the view, it is never stepped
+    episode: Any  # Arrays of this episode
+    gpus: int  # Index of the GPUs among the platform's resources, 0 if it has none
     order: IntArray
     place: IntArray
     penalty: FloatArray
@@ -214,24 +215,23 @@ class _Simulation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cush:
-    """A trained agent, which decides at least once a timestep while something can start.
+    """A trained agent, which decides at least once a timestep while a job can start.
 
-    A platform without GPUs has none that are asked for. Raises `UsageError` if an option is out of range or there are
-    no such weights, `BadFileError` if they cannot be read.
+    On a platform without GPUs, requests for GPUs are ignored. Raises `UsageError` if an option is out of range or there
+    are no such weights, `BadFileError` if they cannot be read.
     """
 
-    # Machine that it was trained for, ``sierra`` or ``summit``, or a file that a training wrote
+    # Machine for which it was trained, ``sierra`` or ``summit``, or a file that a training wrote
     weights: str = "sierra"
-    timestep_s: float = 60.0  # Seconds of a timestep of its training: jobs took up to twenty
-    # Whether it may do nothing though something could start. It has learned when that pays for jobs like those
-    # of its training only: of other ones, some start whenever they fit without it.
+    timestep_s: float = 60.0  # Seconds per timestep of its training, in which jobs took up to twenty timesteps
+    # Whether it may do nothing although a job could start. It has learned when this pays only for jobs like those of
+    # its training. If False, it starts a job whenever one fits.
     waits: bool = True
-    # Waiting jobs among which it chooses, those that were submitted first; 0 for as many as in its training
+    # Number of waiting jobs, the first submitted, among which it chooses; 0 for the number in its training
     queue: int = 0
-    kinds: Kinds | None = None  # What is known of the jobs of the workload, in its order; None for nothing
+    kinds: Kinds | None = None  # Types and penalties of the jobs of the workload, in its order; None if unknown
     policies: dict[str, Policy] = field(init=False, default_factory=dict, repr=False, compare=False)
-    """What was chosen for the jobs that have started, by their numbers as text: for
-    `allocopt.simulator.locality.ByPolicy` and `Penalised`."""
+    """Policy of each started job, by its number as text, for `allocopt.simulator.locality.ByPolicy` and `Penalised`."""
     _agent: Agent = field(init=False, repr=False, compare=False)
     _options: CushOptions = field(init=False, repr=False, compare=False)
     _traits: int = field(init=False, repr=False, compare=False)
@@ -264,7 +264,7 @@ class Cush:
             names, total = view.platform.resources, view.platform.total
             gpus = names.index(GPUS) if GPUS in names[1:] else 0
             asked: IntArray = view.request[:, [0, gpus]] * np.array([1, int(gpus > 0)])
-            # A job that asks for neither counts as one that asks for the least of the first resource.
+            # A job that asks for neither counts as if it asked for one unit of the first resource.
             asked[:, 0] += asked.sum(axis=1) == 0
             machine = Machine(1, int(total[0]), max(1, int(total[gpus])) if gpus else 1)
             arrival, length = (view.submit // self.timestep_s).astype(np.int64), view.estimate / self.timestep_s
@@ -278,11 +278,11 @@ class Cush:
         while len(view.queue):
             place, running, episode = simulation.place, view.running, simulation.episode
             penalty = simulation.penalty[running, simulation.chosen[running]]
-            # By which timestep they end, as far as that is known; later than now in any case.
+            # Expected last timestep of each running job; always later than now.
             known = np.ceil((view.expected_end[running] + penalty) / self.timestep_s - 1e-9)
             ends = np.maximum(known, view.now // self.timestep_s + 1).astype(np.int64)
             sooner = np.lexsort((place[running], ends))
-            # The episode's queue is the first waiting jobs, its running jobs are in the order in which they end.
+            # The slots of the episode get the first waiting jobs; its running jobs are sorted by their ends.
             waiting, run = np.sort(place[view.queue]), place[running[sooner]]
             shown = waiting[: episode.slots.size]
             episode.slots[:] = NOBODY

@@ -1,4 +1,4 @@
-"""Training ``cush``: both selectors by Algorithm 1, alone or in several workers."""
+"""Training ``cush``: both selectors by Algorithm 1, in one or several workers."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -20,12 +20,12 @@ from learned.rl.workers import Workers
 if TYPE_CHECKING:
     from learned.cush.learner import CushLearner, SelectorModule
 
-VALIDATION_SEED = 900_000  # First seed of job sets that validate; those that are trained on have seeds below
+VALIDATION_SEED = 900_000  # First seed of validation jobsets; training jobsets have smaller seeds
 PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 1000  # Epochs of the paper, and of the shipped weights
-LARGEST_MEMORY, CHOICES = 200_000_000, 40  # Bytes of images that are kept, and choices of an episode, about
+LARGEST_MEMORY, CHOICES = 200_000_000, 40  # Most bytes of images kept at a time; approximate choices per episode
 SETTINGS = ("usual", "published", "normalized", "entropy", "stable")
-"""Hyper-parameters by name: the shipped weights', the paper's, and the paper's with one remedy or with both."""
-MASKS = ("now", "horizon")  # When a job may start that is chosen
+"""Hyper-parameters by name: the shipped weights', the paper's, and the paper's with one or both stabilizing changes."""
+MASKS = ("now", "horizon")  # When a chosen job may start
 OBSERVATION_OF: dict[str, ObservationName] = {"compact": "slots", "published": "image"}
 
 
@@ -34,33 +34,34 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     """Trains a job selector and a policy selector for a machine."""
 
     machine: str = option("sierra", among=MACHINES)
-    nodes: int = option(128, least=1)  # Of that machine
-    # ``usual``: those of the shipped weights; ``published``: the paper's; ``normalized``: these, with advantages over
-    # their standard deviation; ``entropy``: with a bonus for the entropy of both selectors; ``stable``: with both
+    nodes: int = option(128, least=1)  # Number of nodes of the machine
+    # ``usual``: those of the shipped weights; ``published``: the paper's; ``normalized``: the paper's with advantages
+    # divided by their standard deviation; ``entropy``: the paper's with an entropy bonus; ``stable``: with both changes
     settings: str = option("usual", among=SETTINGS)
-    # ``now``: only a job that can start now may be chosen; ``horizon``: at any timestep of an image, as in the paper
+    # ``now``: a job may be chosen only if it can start now; ``horizon``: also if it can start at a later timestep of an
+    # image, as in the paper
     mask: str = option("now", among=MASKS)
-    network: str = option("compact", among=OBSERVATION_OF)  # Of the job selector
-    # ``learned``: by the policy selector; or one for all jobs
+    network: str = option("compact", among=OBSERVATION_OF)  # Network of the job selector
+    # ``learned``: the policy selector chooses; otherwise a rule for all jobs
     policies: str = option(LEARNED, among=(LEARNED, *FIXED))
-    # ``requested`` or ``service``: the time that turnaround is divided by in what is minimized
+    # ``requested`` or ``service``: the time by which turnaround is divided in the objective
     over: str = option("requested", among=("requested", "service"))
     epochs: int = option(0, least=0)  # Number of epochs; 0 for the usual number
-    # Job sets of an epoch, and simulations M of each, which are shared out among the workers
+    # Jobsets of an epoch, and simulations M of each, which are divided among the workers
     jobsets: int = option(10, least=1)
     simulations: int = option(24, least=1)
     average_every: int = option(5, least=1)  # Epochs K between two averages of the workers' parameters
-    pool: int = option(2000, least=1)  # Different job sets to train on
-    # Job sets that validate, and epochs between two validations; the last epoch is validated in any case
+    pool: int = option(2000, least=1)  # Number of different training jobsets
+    # Number of validation jobsets, and epochs between two validations; the last epoch is always validated
     validation: int = option(128, least=1)
     every: int = option(25, least=1)
-    # File of fitted penalties as ``allocopt calibrate locality`` writes it, and seconds of a timestep; the
-    # coefficients that come with the package if empty
+    # File of fitted penalties that ``allocopt calibrate locality`` wrote, empty for the coefficients of the package;
+    # and seconds of a timestep
     table: str = ""
     timestep_s: float = 60.0
     measured: str = ""  # File of measured throughputs, instead of penalties
     unknown_share: float = 0.0  # Share of the jobs whose type is hidden
-    # Slots Q, and rows T of an image
+    # Number of slots Q, and of rows T of an image
     queue: int = 5
     horizon: int = 5
     # Learning rates; 0 for those of the settings
@@ -73,7 +74,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.table and self.measured:
-            raise UsageError("give either a table of penalties or a file of measured throughputs")
+            raise UsageError("table and measured are both given; give only one of them")
         self.options()
         if self.network == "published" and self.horizon < SIDE:
             raise UsageError(f"the horizon is {self.horizon}, must be at least {SIDE} for filters of {SIDE} x {SIDE}")
@@ -92,7 +93,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
 
     @property
     def chunks(self) -> int:
-        """Parts in which an epoch is played: images of all its job sets may not fit in memory together."""
+        """Number of parts in which an epoch is played: images of all its jobsets may not fit into memory together."""
         if self.network == "compact":
             return 1
         image = (self.queue + 1) * self.horizon * self.cluster().units * 4
@@ -101,7 +102,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         return next(part for part in parts if self.jobsets // part <= fitting)
 
     def options(self) -> CushOptions:
-        """Return what episodes have in common: as usual, time passes by itself where nothing can start."""
+        """Return the options of all episodes; with the usual settings, choices without an alternative are skipped."""
         usual = self.settings == "usual"
         return CushOptions(
             queue=self.queue,
@@ -114,17 +115,17 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         )
 
     def draw(self, seeds: Sequence[int]) -> list[JobSet]:
-        """Draw a job set for each seed, of the training's machine and locality model."""
+        """Draw a jobset for each seed, for the training's machine and locality model."""
         model = PenaltyTable.read(self.table).in_unit(self.timestep_s) if self.table else SIERRA_TABLE
         known = Measurements.read(self.measured) if self.measured else model
         return Recipe(unknown_share=self.unknown_share).draw_each(self.cluster(), known, seeds)
 
     def validation_sets(self) -> list[JobSet]:
-        """Return the job sets that validate."""
+        """Return the validation jobsets."""
         return self.draw(range(VALIDATION_SEED, VALIDATION_SEED + self.validation))
 
     def check_seed(self, seed: int) -> None:
-        """Take every seed: those that are drawn from it are never those of validations."""
+        """Accept every seed: the jobset seeds drawn from it are always below those of validations."""
 
     def workers(self) -> AbstractContextManager[Workers]:
         return Workers.joined()
@@ -140,8 +141,8 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         from learned.rl.networks import dense
 
         if self.simulations % workers.count:
-            fault = f"cannot be shared out evenly among {workers.count} workers"
-            raise UsageError(f"{self.simulations} simulations {fault}")
+            fault = f"cannot be divided evenly among {workers.count} workers"
+            raise UsageError(f"{self.simulations} simulations {fault}; give a multiple of {workers.count}")
         pool = self.draw(np.random.default_rng((seed, 0)).integers(0, VALIDATION_SEED, self.pool).tolist())
         traits = pool[0].traits.shape[1]
         jobs: SelectorModule

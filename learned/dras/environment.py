@@ -15,8 +15,8 @@ from allocopt.traces.workload import Workload
 from learned.rl.slots import SlotPolicy
 from learned.rl.workers import Environment, Stateful
 
-DOUBT = 2.0  # Standard errors by which waits must be shorter to be better
-MOST_WEIGHT = 4.0  # How much more the rewards of a quiet jobset may count than usual
+DOUBT = 2.0  # Number of standard errors by which waits must be shorter to count as better
+MOST_WEIGHT = 4.0  # Largest factor by which the rewards of a quiet jobset count more than usual
 
 
 class ActingPolicy(Protocol):
@@ -26,15 +26,15 @@ class ActingPolicy(Protocol):
         """Return the best legal slot."""
 
     def choose(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray | None = None) -> IntArray:
-        """Return the best legal slots of states side by side, or slots drawn by random numbers within 0 .. 1."""
+        """Return the best legal slots of many states, or slots drawn by ``uniform`` random numbers."""
 
 
 Phase = tuple[Sequence[Workload], float]
-"""Jobsets of a phase of a training, and its positive share of the training; shares are scaled to a sum of 1."""
+"""Jobsets of a training phase, and its positive share of the training; shares are scaled to a sum of 1."""
 
 
 class JobsetEnvironment(Stateful, Environment):
-    """Episodes over random jobsets of one phase after the other, unless `begin_groups` begins all together."""
+    """Episodes over random jobsets of the current phase, unless `begin_groups` begins all episodes together."""
 
     state = ("episodes", "_rng", "_streams", "reward_scale", "_share")
 
@@ -45,11 +45,11 @@ class JobsetEnvironment(Stateful, Environment):
         self.episodes = DrasEpisodes(jobsets, machine, n_environments, options)
         self.n_environments = n_environments
         self.n_jobs = np.array([len(jobs) for jobs in jobsets])
-        # Mean waits under FCFS with EASY over those of each jobset.
+        # Jobsets are weighted by their number of jobs and, inversely, by their mean wait under FCFS with EASY.
         wait_s = _mean_waits_s(_first_come_first_served(jobsets, machine, options))
         self._weights = self.n_jobs * np.minimum(wait_s.mean() / np.maximum(wait_s, 1.0), MOST_WEIGHT)
         self.reward_scale = 0.0
-        """What rewards are divided by, 0 before that is known: whoever learns sets it, a checkpoint keeps it."""
+        """Divisor of rewards, 0 while unknown; the learner sets it, and checkpoints keep it."""
         self._first = np.concatenate(([0], np.cumsum([len(phase) for phase, _ in phases])))
         shares = np.array([share for _, share in phases])
         self._ends = np.cumsum(shares) / shares.sum()
@@ -58,7 +58,7 @@ class JobsetEnvironment(Stateful, Environment):
         self._streams = False
 
     def go_on_to(self, share: float) -> None:
-        """Go on to the phase of a share of the training that is finished."""
+        """Switch to the phase of the training at which a share of it is finished."""
         self._share = share
 
     def next_machine(self) -> "JobsetEnvironment":
@@ -73,7 +73,7 @@ class JobsetEnvironment(Stateful, Environment):
         return self.episodes.observe()
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        # Rewards count more where there are many jobs that wait little under EASY.
+        # Rewards count more in jobsets with many jobs, and in those with short waits under EASY.
         weights = self._weights[self.episodes.tally["jobset"]]
         rewards, ended = self.episodes.step(actions)
         if self._streams and ended.any():
@@ -81,7 +81,7 @@ class JobsetEnvironment(Stateful, Environment):
         return rewards * weights, ended
 
     def begin_groups(self, n_groups: int) -> IntArray:
-        """Begin all episodes anew, as many on each of some jobsets, which are returned, shape ``(E,)``."""
+        """Begin all episodes, evenly divided among ``n_groups`` drawn jobsets; return their jobsets, shape ``(E,)``."""
         self._streams = False
         jobsets = np.repeat(self.drawn(n_groups), self.n_environments // n_groups)
         self.episodes.follow(np.full(self.n_environments, STAY))
@@ -89,14 +89,14 @@ class JobsetEnvironment(Stateful, Environment):
         return jobsets
 
     def drawn(self, count: int) -> IntArray:
-        """Draw jobsets of the present phase, different ones as long as there are."""
+        """Draw jobsets of the current phase, without repetition if there are enough."""
         phase = min(int(np.searchsorted(self._ends, self._share, side="right")), len(self._ends) - 1)
         first, end = int(self._first[phase]), int(self._first[phase + 1])
         return first + self._rng.choice(end - first, count, replace=count > end - first)
 
 
 class SeveralMachines(Stateful, Environment):
-    """Environments of several machines, as many episodes on each, for a *generic* agent (section 6.6)."""
+    """Environments of several machines, with equally many episodes on each, for a *generic* agent (section 6.6)."""
 
     state = ("_turn", "_environments")
 
@@ -107,16 +107,16 @@ class SeveralMachines(Stateful, Environment):
 
     @property
     def episodes(self) -> DrasEpisodes:
-        """Episodes of the present machine."""
+        """Episodes of the current machine."""
         return self._environments[self._turn].episodes
 
     def next_machine(self) -> JobsetEnvironment:
-        """Return the environment whose turn it is now."""
+        """Switch to the environment of the next machine, in turn, and return it."""
         self._turn = (self._turn + 1) % len(self._environments)
         return self._environments[self._turn]
 
     def go_on_to(self, share: float) -> None:
-        """Go on to the phase of a share of the training that is finished."""
+        """Switch to the phase of the training at which a share of it is finished."""
         for environment in self._environments:
             environment.go_on_to(share)
 
@@ -135,7 +135,7 @@ class ScaledRewards(Stateful, Environment):
     def __init__(self, environment: JobsetEnvironment | SeveralMachines, discount: float = 0.99) -> None:
         self.environment, self.n_environments, self._discount = environment, environment.n_environments, discount
         self._sums = np.zeros(environment.n_environments)
-        # Of all sums so far: their number, mean, and sum of squared differences to it (Welford 1962).
+        # Number of all sums so far, their mean, and the sum of squared differences to it (Welford 1962).
         self._count, self._mean, self._squares = 0, 0.0, 0.0
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
@@ -154,14 +154,14 @@ class ScaledRewards(Stateful, Environment):
 
 
 def _first_come_first_served(jobsets: Sequence[Workload], machine: int, options: DrasOptions) -> DrasEpisodes:
-    # The first slot at both levels, which is FCFS with EASY.
+    # Always choose the first slot, at both levels: this is FCFS with EASY.
     episodes = DrasEpisodes(jobsets, machine, len(jobsets), replace(options, reservations=Reservations.KEPT))
     episodes.play(lambda states, legal: np.zeros(len(jobsets), dtype=np.int64))
     return episodes
 
 
 def _mean_waits_s(episodes: DrasEpisodes) -> FloatArray:
-    # Of every episode's jobs, shape ``(E,)``.
+    # Return the mean wait of each episode's jobs, shape ``(E,)``.
     tally = episodes.tally
     sizes = np.array([len(jobs) for jobs in episodes.jobsets])
     return np.asarray(tally["wait_s"] / sizes[tally["jobset"]])
@@ -175,16 +175,16 @@ class _Waits:
     total_reward: float  # Mean sum of an episode's rewards
 
     def are_better_than(self, old: "_Waits") -> bool:
-        """Whether mean waits are shorter by more than `DOUBT` standard errors, longest ones no longer on average."""
+        """Return whether mean waits fell by more than `DOUBT` standard errors, and longest waits did not grow."""
         gain = 1.0 - self.mean_h / old.mean_h
         beyond_doubt = gain.mean() > DOUBT * gain.std(ddof=1) / np.sqrt(len(gain))
         return bool(beyond_doubt and self.longest_h.mean() <= old.longest_h.mean())
 
 
 class Validator:
-    """Plays jobsets by a policy's best actions; longest waits over ``tolerated`` times EASY's add to the score.
+    """Plays jobsets by a policy's best actions; longest waits above ``tolerated`` times EASY's add to the score.
 
-    ``policy_of`` makes a policy of weights; None for that of the compact network.
+    ``policy_of`` makes a policy of weights; None for a policy with the compact network.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class Validator:
         self.reference = _waits(_first_come_first_served(jobsets, machine, options))
 
     def waits(self, weights: Mapping[str, Float32Array]) -> _Waits:
-        """Play all jobsets through with the network of these weights."""
+        """Play all jobsets to the end with the network of these weights, and return the waits."""
         self._episodes.play(self._policy_of(weights).choose)
         return _waits(self._episodes)
 
@@ -220,7 +220,7 @@ class Validator:
 
 
 def _waits(episodes: DrasEpisodes) -> _Waits:
-    # Where nobody waited, a second stands for it, so that ratios exist.
+    # Waits below a second count as a second, so that ratios are finite.
     mean_h = np.maximum(_mean_waits_s(episodes), 1.0) / HOUR_S
     longest_h = np.maximum(episodes.tally["longest_wait_s"], 1.0) / HOUR_S
     return _Waits(mean_h, longest_h, float(episodes.tally["total_reward"].mean()))

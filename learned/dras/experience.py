@@ -1,12 +1,12 @@
 """Collect whole episodes, several of each jobset, and judge every choice against the others of its jobset.
 
-How much the jobs of an episode wait depends far more on what was submitted than on what is chosen. So some episodes run
-on the same jobset side by side, and what all of them gain on average in a span of time is taken from what each gains in
-it (Mao et al., "Variance reduction for reinforcement learning in input-driven environments", ICLR 2019). The critic
-estimates what is left. Time between two choices is anything from none to days, so the discount is per time.
+The waits of an episode depend far more on its jobset than on the choices. So several episodes run on the same jobset
+side by side, and their mean gain in a span of time is subtracted from the gain of each (Mao et al., "Variance reduction
+for reinforcement learning in input-driven environments", ICLR 2019). The critic estimates the rest. The time between
+two choices varies from zero to days, so the discount is per time, not per step.
 
-A policy may begin with what WFP3 chooses, the rule that starts the job of the greatest (wait / estimate)^3 x size.
-Trained from nothing, a policy lets long jobs starve for a while.
+A policy may first imitate WFP3, the rule that starts the job of the greatest (wait / estimate)^3 x size. Without this
+start, a policy lets long jobs starve for a while.
 """
 
 from collections.abc import Callable
@@ -26,32 +26,32 @@ from learned.rl.slots import SlotPolicy
 from learned.rl.training import A2cSettings
 
 CHUNK = 8192  # Choices whose values and probabilities are computed together
-SCALE_MEMORY = 0.9  # Share of the old scale of the rewards that is kept at an update
+SCALE_MEMORY = 0.9  # Weight of the old scale of the rewards at an update
 LOG_WAIT, LOG_ESTIMATE, LOG_SIZE = (FEATURES.index(name) for name in ("log_wait", "log_estimate", "log_size"))
-POWER = 3.0  # Of wait / estimate in WFP3
+POWER = 3.0  # Exponent of wait / estimate in WFP3
 IMITATION_STEPS, IMITATION_BATCH, IMITATION_RATE = 300, 2048, 3e-3
 Act = Callable[[Float32Array, BoolArray], IntArray]  # Takes states and legal slots, returns a slot each
 
 
 @dataclass(frozen=True, slots=True)
 class _PlayedEpisodes:
-    # Whole episodes, side by side: T steps of E episodes; those that are over do nothing.
+    # Whole episodes, side by side: T steps of E episodes; episodes that are over do nothing.
 
-    # Of the N choices, step after step; ``legal`` has shape ``(N, W)``
+    # The N choices, step after step; ``legal`` has shape ``(N, W)``
     states: SlotStates
     legal: torch.Tensor
     actions: torch.Tensor
-    acts: BoolArray  # Which episodes were not over, shape ``(T, E)``, N times True
+    acts: BoolArray  # Whether each episode was not over yet, shape ``(T, E)``, N times True
     rewards: FloatArray  # Shape ``(T, E)``
-    times_s: FloatArray  # Before each step and after the last one, shape ``(T + 1, E)``
+    times_s: FloatArray  # Time before each step and after the last one, shape ``(T + 1, E)``
 
 
 @dataclass(frozen=True, slots=True)
 class JobsetCollector:
     """A `learned.rl.algorithms.Collector` of whole episodes."""
 
-    groups: int = 4  # Jobsets at a time; the episodes side by side are shared out evenly among them
-    horizon_h: float = 48.0  # Hours after which what happens counts for 1 / e
+    groups: int = 4  # Number of jobsets at a time, among which the episodes are divided evenly
+    horizon_h: float = 48.0  # Hours after which a reward counts 1 / e
 
     def __call__(
         self,
@@ -61,13 +61,13 @@ class JobsetCollector:
         unfinished: FloatArray,
         generator: torch.Generator,
     ) -> Rollout:
-        """Let the policy act through whole episodes on the next machine, and estimate how good its actions were."""
+        """Play whole episodes on the next machine by the policy, and estimate the advantages of its actions."""
         machine = environment.next_machine()
         jobsets = machine.begin_groups(self.groups)
         policy = SlotPolicy.of(weights_of(model))
 
         def act(states: Float32Array, legal: BoolArray) -> IntArray:
-            # Without torch but for the random numbers.
+            # Acts without torch, except for the random numbers.
             drawn = torch.rand(len(states), dtype=torch.float64, generator=generator)
             return policy.choose(states, legal, drawn.numpy())
 
@@ -112,9 +112,9 @@ def _play(environment: JobsetEnvironment, act: Act) -> _PlayedEpisodes:
 
 
 def _relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArray) -> FloatArray:
-    """Take from every reward ``(T, E)`` what the episodes of its jobset gained on average in the same span of time.
+    """Return rewards ``(T, E)`` minus the mean gain of all episodes of the same jobset in the same span of time.
 
-    Times are those before each step and after the last one, shape ``(T + 1, E)``.
+    ``times_s`` has the time before each step and after the last one, shape ``(T + 1, E)``.
     """
     gained = np.concatenate((np.zeros((1, len(jobsets))), rewards.cumsum(axis=0)))
     relative = np.empty_like(rewards)
@@ -132,7 +132,8 @@ def _relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArra
 
 
 def _wfp3_scores(states: Float32Array, machine: int) -> FloatArray:
-    # Logarithms, a sum of three features, with times counted from a minute on; ``(..., W, K)`` to ``(..., W)``.
+    # Logarithms of WFP3's values as a sum of three features, where times t count as t + 1 minute; the input has shape
+    # ``(..., W, K)``, the result ``(..., W)``.
     size_unit = np.log2(1.0 + machine) / LOG_UNIT
     relative_wait = states[..., LOG_WAIT] - states[..., LOG_ESTIMATE]
     return np.asarray(POWER * relative_wait + size_unit * states[..., LOG_SIZE], dtype=np.float64)
@@ -141,7 +142,7 @@ def _wfp3_scores(states: Float32Array, machine: int) -> FloatArray:
 def imitate_wfp3(
     model: SlotActorCritic, environment: JobsetEnvironment | SeveralMachines, seed: int, steps: int = IMITATION_STEPS
 ) -> None:
-    """Let the rule act through an episode of every environment, and teach the actor its choices by cross-entropy."""
+    """Play an episode of every environment by WFP3, and teach the actor its choices by cross-entropy."""
     machine = environment.next_machine()
     machine.begin_groups(machine.n_environments)
     nodes = machine.episodes.machine

@@ -1,10 +1,9 @@
-"""Jobsets of the three phases of training, and which days of a trace they are drawn from (DRAS paper, section 3.3).
+"""Jobsets of the three training phases, and the days of a trace from which they are drawn (DRAS paper, section 3.3).
 
-A *sampled* jobset draws jobs at random and lets them arrive as a Poisson process with the trace's mean gap. A *real*
-one is a week of the trace. A *synthetic* one is a week whose arrivals follow the trace's hours of the day and days of
-the week, and whose sizes, run times and accuracies of estimates are drawn from the trace's, at a load that may be
-asked for. Held-out days, counted from the trace's first midnight, belong to evaluations alone: no jobset and no fitted
-model sees them.
+A *sampled* jobset draws jobs at random, which arrive as a Poisson process with the trace's mean gap. A *real* one is a
+week of the trace. A *synthetic* one is a week whose arrivals follow the trace's weekly cycle by hour, and whose sizes,
+run times and accuracies of estimates are drawn from the trace, at the trace's load or a given one. Held-out days,
+counted from the trace's first midnight, are used only in evaluations: no jobset and no fitted model sees them.
 """
 
 from dataclasses import dataclass
@@ -18,13 +17,13 @@ from allocopt.traces.workload import Workload
 
 WEEK_S = WEEK_DAYS * DAY_S
 EVALUATION_SEEDS = range(9000, 9020)
-"""Seeds of the synthetic spans that evaluations own; `SyntheticModel.span` draws them, trainings refuse them."""
+"""Seeds of `SyntheticModel.span` that are reserved for evaluations; trainings refuse them."""
 EVALUATION_LOAD = 0.85
-RUN_JITTER = 0.2  # Standard deviation of the logarithm by which drawn run times differ from those of the trace
-ESTIMATE_STEP_S = 300.0  # Users' estimates are rounded up to it
-HELD_OUT_SHARE = 0.2  # Share of a trace of unknown name that is held out, at its end
+RUN_JITTER = 0.2  # Standard deviation of the logarithm of the factor between drawn run times and those of the trace
+ESTIMATE_STEP_S = 300.0  # Estimates are rounded up to a multiple of this
+HELD_OUT_SHARE = 0.2  # Share of a trace that is held out, at its end, if its name is not in `KNOWN`
 KNOWN = {"Theta-2018-01": range(7, 14)}
-"""Held-out days of traces by the beginning of their names: days 8 to 14 of the Theta trace, its busiest week."""
+"""Held-out days, counted from 0, by the beginning of the trace's name: the busiest week of the Theta trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Split:
 
     @classmethod
     def of(cls, workload: Workload) -> "Split":
-        """Hold out the last fifth of a trace, begun at a whole week, unless its name is `KNOWN`."""
+        """Hold out the `KNOWN` days of a trace, or about its last fifth, which begins with a whole week."""
         n_days = int(workload.submit.max() // DAY_S) + 1
         last = range(int(n_days * (1 - HELD_OUT_SHARE)) // WEEK_DAYS * WEEK_DAYS, n_days)
         return cls(workload, next((days for known, days in KNOWN.items() if workload.name.startswith(known)), last))
@@ -47,7 +46,7 @@ class Split:
         return np.asarray(self.workload.submit // DAY_S, dtype=np.int64)
 
     def spans(self, length: int = WEEK_DAYS) -> tuple[Workload, ...]:
-        """Return spans of so many days, none held out or nearly empty; raises `UsageError` if none is left."""
+        """Return spans of ``length`` days, none held out or nearly empty; raises `UsageError` if none is left."""
         found, days = [], self.days
         for first in range(0, int(days.max()) + 1, length):
             chosen = np.flatnonzero((days >= first) & (days < first + length))
@@ -59,12 +58,12 @@ class Split:
         return tuple(span for span in found if len(span) >= usual / 10)
 
     def training(self) -> Workload:
-        """Return all jobs of days that are not held out, at their times."""
+        """Return all jobs of days that are not held out, with unchanged times."""
         chosen = np.flatnonzero(~np.isin(self.days, self.held_out))
         return self.workload.subset(chosen, name=f"{self.workload.name}, training days")
 
     def evaluation(self) -> Workload:
-        """Return the jobs of the held-out days, at their times since the first of these days."""
+        """Return the jobs of the held-out days; times count from the first of these days."""
         chosen = np.flatnonzero(np.isin(self.days, self.held_out))
         begin_s = float(self.days[chosen].min() * DAY_S)
         return self.workload.subset(chosen, begin_s, f"{self.workload.name}, held-out days")
@@ -72,11 +71,11 @@ class Split:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SyntheticModel:
-    """Model that draws jobsets like a trace."""
+    """Model that draws jobsets that resemble a trace."""
 
     workload: Workload  # Training days of a trace, whose day 0 is the first day of a week
     processors: int  # Size of the machine
-    weights: FloatArray  # Share of the arrivals in every hour of the week, shape ``(168,)``
+    weights: FloatArray  # Share of the arrivals in each hour of the week, shape ``(168,)``
 
     @classmethod
     def fitted(cls, workload: Workload, processors: int) -> "SyntheticModel":
@@ -85,7 +84,7 @@ class SyntheticModel:
 
     def sampled(self, n_jobs: int, rng: np.random.Generator, name: str = "sampled") -> Workload:
         """Draw jobs of the trace at random, with replacement; they arrive as a Poisson process."""
-        # The mean gap is that of days on which jobs arrived: traces have holes.
+        # Compute the mean gap over days with arrivals only, because traces have gaps.
         workload = self.workload
         mean_gap_s = len(np.unique(workload.submit // DAY_S)) * DAY_S / len(workload)
         chosen = rng.integers(len(workload), size=n_jobs)
@@ -93,9 +92,9 @@ class SyntheticModel:
         return _jobset(workload, submit - submit[0], chosen, workload.run[chosen], workload.estimate[chosen], name)
 
     def span(self, seed: int, index: int, load: float | None, days: int = WEEK_DAYS) -> Workload:
-        """Draw some days, a week unless given; raises `UsageError` if the load, None for the trace's, is not positive.
+        """Draw a span of days at a load, None for the trace's; raises `UsageError` if the load is not positive.
 
-        Spans follow each other through the week: that of an index begins where the one before ends.
+        Spans follow each other through the week: each index begins on the day of the week on which the last one ends.
         """
         if load is not None and not load > 0:
             raise UsageError(f"the load is {load}, must be positive")
@@ -103,14 +102,14 @@ class SyntheticModel:
         if load is None:
             area_s = float((np.minimum(workload.run, workload.estimate) * workload.processors).sum())
             load = area_s / (len(np.unique(workload.submit // DAY_S)) * DAY_S * self.processors)
-        # Jobs are drawn until they come closest to the load.
+        # Draw as many jobs as come closest to the load.
         area_s, limit = load * days * DAY_S * self.processors, float(workload.estimate.max())
         mean = float((np.minimum(workload.run, workload.estimate) * workload.processors).mean())
         n = int(3 * area_s / mean) + 100
         chosen = rng.integers(len(workload), size=n)
         factor = np.exp(RUN_JITTER * rng.standard_normal(n))
         run = np.clip(np.rint(workload.run[chosen] * factor), 1.0, limit)
-        # Run time over estimate is that of a job whose run time is close to the chosen one's.
+        # Take the ratio of run time to estimate from a job with a similar run time.
         order = np.argsort(workload.run, kind="stable")
         width = max(len(order) // 50, 1)
         near = np.clip(np.argsort(order)[chosen] + rng.integers(-width, width + 1, n), 0, len(order) - 1)

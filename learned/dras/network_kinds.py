@@ -1,6 +1,6 @@
-"""Kinds of networks of DRAS agents: the compact one, which any machine can use, and the paper's, made for one machine.
+"""Kinds of networks of DRAS agents: the compact one, for any machine, and the paper's, which is made for one machine.
 
-A kind says what its agents observe, and makes policies of weights and learners for trainings.
+A kind defines the observations of its agents, and makes policies from weights and learners for trainings.
 """
 
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ JobEnvironment = JobsetEnvironment | SeveralMachines
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """How long agents are trained: updates, environments side by side, and updates between two validations."""
+    """Size of a training: updates, environments side by side, and updates between two validations."""
 
     updates: int
     environments: int
     every: int
-    settings: Settings  # of the algorithm, whose class says which one it is
+    settings: Settings  # settings of the algorithm; their class selects it
 
 
 class NetworkKind(Protocol):
@@ -39,10 +39,10 @@ class NetworkKind(Protocol):
     observation: ObservationName
 
     def plan(self, usual: TrainingPlan) -> TrainingPlan:
-        """Return how an agent is trained that has the compact network trained so."""
+        """Return the training plan for this kind, given the plan for the compact network."""
 
     def policy(self, weights: Mapping[str, Float32Array], options: DrasOptions) -> ActingPolicy:
-        """Return a network that acts. Raises ValueError if the weights are not those of one."""
+        """Return a network that acts; raises ValueError if the weights do not fit this kind."""
 
     def learner(
         self, environment: JobEnvironment, settings: Settings, seed: int
@@ -51,7 +51,7 @@ class NetworkKind(Protocol):
 
 
 class Compact(NetworkKind):
-    """The compact network: values of slots by weights that all share; see `learned.rl.slots`."""
+    """The compact network: values of slots by weights that all slots share; see `learned.rl.slots`."""
 
     name: str = "compact"
     observation: ObservationName = "slots"
@@ -79,8 +79,8 @@ class Compact(NetworkKind):
 class Paper(NetworkKind):
     """The DRAS paper's network (Table 3): the window's jobs and all nodes, two dense layers of 4,000 and 1,000 neurons.
 
-    The paper's learning rate of 0.001 ends at policies of an entropy of zero. Here it is a tenth of that, rewards are
-    divided by their spread, and the entropy counts.
+    With the paper's learning rate of 0.001 the entropy of policies falls to zero. Here the rate is a tenth of that,
+    rewards are divided by their spread, and the loss has an entropy term.
     """
 
     name: str = "paper"

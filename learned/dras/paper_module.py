@@ -9,7 +9,7 @@ from learned.rl.slots import LEAK
 
 
 class PaperModule(nn.Module):
-    """The paper's network, without a softmax: states ``(B, rows, 2)`` to outputs ``(B, outputs)``."""
+    """The paper's network, without a softmax: maps states ``(B, rows, 2)`` to outputs ``(B, outputs)``."""
 
     def __init__(self, network: PaperNetwork) -> None:
         super().__init__()
@@ -26,9 +26,10 @@ class PaperModule(nn.Module):
         return self._rest(self.first(self.filter(states).squeeze(-1)))
 
     def job_values(self, states: torch.Tensor) -> torch.Tensor:
-        """Apply a network of one job to every job of a window: states ``(B, 2 W + nodes, 2)`` to values ``(B, W)``.
+        """Apply a network of one job to every job of a window.
 
-        What the nodes add to the first layer is computed once for all jobs.
+        It maps states ``(B, 2 W + nodes, 2)`` to values ``(B, W)``. The part of the first layer that comes from the
+        nodes is computed once for all jobs.
         """
         rows = self.filter(states).squeeze(-1)
         jobs, nodes = rows[:, : -self.network.nodes], rows[:, -self.network.nodes :]
@@ -56,7 +57,7 @@ class PaperActorCritic(PaperModule, Policy):
 
 
 class PaperValues(PaperModule):
-    """The network of deep Q-learning: states to the values of the window's jobs, ``(B, W)``."""
+    """The network of deep Q-learning: maps states to the values of the window's jobs, ``(B, W)``."""
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         """Apply the network to each job."""

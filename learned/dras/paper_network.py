@@ -1,13 +1,13 @@
 """The DRAS paper's network (Table 3) without torch: its sizes, its weights for one state at a time, and its policy.
 
-It looks at rows of two numbers, two rows per job of the window and one per node. A convolution with one 1x2 filter
-makes one value of each row; two dense layers without bias and with leaky rectifiers follow, and an output layer with
+The input has rows of two numbers, two rows per job of the window and one per node. A convolution with one 1x2 filter
+makes one value of each row. Two dense layers without bias and with leaky rectifiers follow, then an output layer with
 bias.
 
-The first dense layer of a large machine has far more weights than a decision can read in time. But idle nodes, and the
-nodes of one job, look alike, so that the rows of the nodes come in runs of equal ones. With ``C[r]`` the sum of the
-weights of the first ``r`` nodes, a run of rows ``a .. b - 1`` of value ``v`` adds ``v (C[b] - C[a])``; so one row of C
-is read per run instead of one row of weights per node. Where all nodes differ, nothing is lost.
+The first dense layer of a large machine has far more weights than a decision can read in time. But all idle nodes have
+equal rows, and so have the nodes of one job, so that equal rows come in runs. With ``C[r]`` the sum of the weights of
+the first ``r`` nodes, a run of rows ``a .. b - 1`` of value ``v`` adds ``v (C[b] - C[a])``. So one row of C is read per
+run instead of one row of weights per node. If all nodes differ, this costs no more than the direct product.
 """
 
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ ROWS_PER_JOB = 2
 class PaperNetwork:
     """Sizes of the paper's network.
 
-    ``jobs`` are those that one input shows, the window's or 1 for ``dras-dql``; ``first`` and ``second`` are the
-    neurons of the fully connected layers.
+    ``jobs`` is the number of jobs in one input: the window's, or 1 for ``dras-dql``. ``first`` and ``second`` are the
+    numbers of neurons of the dense layers.
     """
 
     jobs: int
@@ -39,13 +39,13 @@ class PaperNetwork:
 
     @classmethod
     def of(cls, weights: Mapping[str, Float32Array], window: int) -> "PaperNetwork":
-        """Return the sizes of a network of these weights, made for a window of so many jobs.
+        """Return the sizes of the network with these weights, which was made for a window of ``window`` jobs.
 
-        Raises ValueError if they are not those of one.
+        Raises ValueError if the weights are not those of such a network.
         """
         for name in ("first.weight", "output.weight"):
             if name not in weights or weights[name].ndim != 2:
-                raise ValueError(f"parameter {name!r} is missing or no matrix")
+                raise ValueError(f"parameter {name!r} is missing or not a matrix")
         (first, rows), (outputs, second) = weights["first.weight"].shape, weights["output.weight"].shape
         jobs = 1 if outputs == 1 else window
         network = cls(jobs, rows - ROWS_PER_JOB * jobs, first, second, outputs)
@@ -54,7 +54,7 @@ class PaperNetwork:
 
     @property
     def rows(self) -> int:
-        """Rows of the input, and neurons of the convolutional layer."""
+        """Number of rows of the input, and of neurons of the convolutional layer."""
         return ROWS_PER_JOB * self.jobs + self.nodes
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -71,13 +71,13 @@ class PaperNetwork:
 
 THETA_NODES, THETA_LAYERS = 4360, (4000, 1000)
 WINDOW = 50
-"""Jobs of the paper's window."""
+"""Number of jobs in the paper's window."""
 
 
 def paper_network(agent: str, nodes: int, layers: tuple[int, int], window: int = WINDOW) -> PaperNetwork:
     """Return the network of an agent: ``dql``, ``pg``, ``a2c`` or ``ppo``.
 
-    ``a2c`` and ``ppo`` have one output more than the window: actor and critic share all layers but the last.
+    ``a2c`` and ``ppo`` have one output more than the window has jobs: actor and critic share all layers but the last.
     """
     if agent == "dql":
         return PaperNetwork(1, nodes, *layers, 1)
@@ -89,18 +89,18 @@ class RowNetwork:
     """The weights of a network, arranged for one state at a time without torch."""
 
     network: PaperNetwork
-    filter_weight: Float32Array  # Of the convolution, shapes ``(2,)`` and ``(1,)``
+    filter_weight: Float32Array  # Weights and bias of the convolution, shapes ``(2,)`` and ``(1,)``
     filter_bias: Float32Array
-    job_weights: Float32Array  # Of the first layer, for the rows of jobs, shape ``(2 jobs, first)``
-    node_sums: Float32Array  # Sums of its weights for the rows of the first nodes, shape ``(nodes + 1, first)``
-    # Of the layers that follow, transposed: shapes ``(first, second)``, ``(second, outputs)`` and ``(outputs,)``
+    job_weights: Float32Array  # Weights of the first layer for the rows of jobs, shape ``(2 jobs, first)``
+    node_sums: Float32Array  # Sums C of its weights for the rows of the first nodes, shape ``(nodes + 1, first)``
+    # Weights of the next layers, transposed: shapes ``(first, second)``, ``(second, outputs)`` and ``(outputs,)``
     second: Float32Array
     output: Float32Array
     output_bias: Float32Array
 
     @classmethod
     def of(cls, network: PaperNetwork, weights: Mapping[str, Float32Array]) -> "RowNetwork":
-        """Arrange weights; raises `ValueError` if one is missing, or has another shape."""
+        """Arrange weights; raises `ValueError` if one is missing or has a wrong shape."""
         check_shapes(network.shapes(), weights)
         first = weights["first.weight"].T
         n_job_rows = ROWS_PER_JOB * network.jobs
@@ -121,9 +121,9 @@ class RowNetwork:
         )
 
     def outputs(self, state: Float32Array) -> Float32Array:
-        """Return the outputs for one state, rows of W jobs and of nodes of shape ``(2 W + nodes, 2)``.
+        """Return the outputs for one state, which has rows of W jobs and of nodes, shape ``(2 W + nodes, 2)``.
 
-        A network of W jobs has one row of outputs, a network of one job a row for each.
+        A network of W jobs returns one row of outputs, a network of one job returns a row for each job.
         """
         rows = state @ self.filter_weight + self.filter_bias
         jobs, nodes = rows[: -self.network.nodes], rows[-self.network.nodes :]
@@ -142,14 +142,14 @@ def _leaky(values: Float32Array) -> Float32Array:
 
 @dataclass(frozen=True, slots=True)
 class PaperPolicy:
-    """The paper's network as it acts: one choice at a time, or many at once; see `learned.rl.slots.SlotPolicy`."""
+    """The paper's network as a policy: one choice at a time, or many at once; see `learned.rl.slots.SlotPolicy`."""
 
     network: RowNetwork
     window: int
 
     @classmethod
     def of(cls, weights: Mapping[str, Float32Array], window: int) -> "PaperPolicy":
-        """Arrange weights. Raises ValueError if they are not those of a network for a window of so many jobs."""
+        """Arrange weights; raises ValueError if they are not those of a network for a window of ``window`` jobs."""
         return cls(RowNetwork.of(PaperNetwork.of(weights, window), weights), window)
 
     def __call__(self, observation: Float32Array, legal: BoolArray) -> int:
@@ -157,9 +157,9 @@ class PaperPolicy:
         return int(self._values(observation, legal).argmax())
 
     def choose(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray | None = None) -> IntArray:
-        """Return the best legal slots, or draw them by the softmax of their values with numbers within 0 .. 1.
+        """Return the best legal slots, or draw them by the softmax of their values with ``uniform`` random numbers.
 
-        Observations have shape ``(E, 2 W + N, 2)``; every one of the states has a legal slot, ``(E, W)``.
+        Observations have shape ``(E, 2 W + N, 2)``, ``legal`` has shape ``(E, W)``. Every state has a legal slot.
         """
         slots = []
         for number, (observation, may) in enumerate(zip(observations, legal, strict=True)):
@@ -175,6 +175,8 @@ class PaperPolicy:
     def _values(self, observation: Float32Array, legal: BoolArray) -> Float32Array:
         nodes, made_for = len(observation) - ROWS_PER_JOB * self.window, self.network.network.nodes
         if nodes != made_for:
-            raise UsageError(f"the paper's network of an agent is made for {made_for} nodes, this machine has {nodes}")
+            raise UsageError(
+                f"the agent's network is made for {made_for} nodes, this machine has {nodes}; train another agent"
+            )
         values = self.network.outputs(observation).reshape(-1)[: self.window]
         return np.where(legal, values, np.float32(-np.inf))

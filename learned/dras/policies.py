@@ -1,10 +1,10 @@
 """Policies ``dras-ppo``, ``dras-a2c``, ``dras-pg``, ``dras-dql`` and ``decima-pg``: trained agents as schedulers.
 
-``dras-ppo`` may go on learning in operation (DRAS paper, sections 3.3 and 6.5: *dynamic*). From time to time variants
-of the jobs that have ended in the last weeks, as long as they really ran, become jobsets, on which the agent is trained
-a little further: by simulation, so that it never has to try anything on the machine. With a gate other variants judge,
-and the new weights are taken where they are better there beyond doubt; the paper describes no gate. Needs torch, at
-these times only.
+``dras-ppo`` may continue learning in operation (DRAS paper, sections 3.3 and 6.5: *dynamic*). From time to time,
+variants of the jobs that have ended in the last weeks, with their real run times, become jobsets on which the agent is
+trained further. This happens in simulation, so that the agent never experiments on the machine. With a gate, the new
+weights are kept only if they are significantly better on other variants; the paper describes no gate. Only this
+learning needs torch.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,8 +31,8 @@ from learned.rl.slots import CompactNetwork, SlotPolicy
 from learned.rl.training import PpoSettings, check_torch
 from learned.weights import Card, find_weights, load_weights
 
-LEAST_JOBS = 100  # Jobs that must have ended for the agent to learn from them
-ADAPTED_EPISODES = 16  # Side by side, shared out evenly among the variants that are trained on
+LEAST_JOBS = 100  # Least number of ended jobs from which an agent learns
+ADAPTED_EPISODES = 16  # Episodes side by side, divided evenly among the variants for training
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,12 +41,12 @@ class Agent:
 
     kind: NetworkKind
     weights: dict[str, Float32Array]  # Its parameters by name
-    window: int  # Waiting jobs among which it chooses
-    reward: Weights  # What it was trained for
+    window: int  # Number of waiting jobs among which it chooses
+    reward: Weights  # Reward of its training
 
     @classmethod
     def load(cls, name: str, weights: str) -> "Agent":
-        """Read an agent, shipped or from a file; raises `UsageError` or `BadFileError` if it is not there or broken."""
+        """Read a shipped agent, or one from a file; raises `UsageError` if there is none, `BadFileError` if broken."""
         return load_weights(find_weights(name, weights), name, cls.of)
 
     @classmethod
@@ -57,17 +57,17 @@ class Agent:
         return agent
 
     def options(self, reservations: Reservations = Reservations.KEPT) -> DrasOptions:
-        """Return what the agent observes, and among how many jobs it chooses."""
+        """Return the options of the environment in which the agent acts."""
         return DrasOptions(self.window, reservations, observation=self.kind.observation)
 
     def policy(self) -> ActingPolicy:
-        """Return the policy that takes the choices of the greatest value."""
+        """Return the policy that makes the choices of the greatest value."""
         return self.kind.policy(self.weights, self.options())
 
 
 @dataclass(slots=True)
 class _Acting:
-    """The policy of an agent, which learning in operation replaces."""
+    """The policy of an agent; learning in operation replaces it."""
 
     policy: ActingPolicy
 
@@ -79,7 +79,7 @@ class _Acting:
 class AgentScheduler:
     """A trained agent; raises `UsageError` if there are no such weights, `BadFileError` if they cannot be read."""
 
-    # Machine that it was trained for, ``theta``, ``sdsc-sp2`` or ``generic``, or a file that a training wrote
+    # Machine for which it was trained, ``theta``, ``sdsc-sp2`` or ``generic``, or a file that a training wrote
     weights: str = "theta"
     _agent: Agent = field(init=False, repr=False, compare=False)
     _acting: _Acting = field(init=False, repr=False, compare=False)
@@ -102,7 +102,7 @@ class AgentScheduler:
         return self._scheduler.log
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Decide what starts; see `allocopt.simulator.two_level.TwoLevelScheduler.schedule`."""
+        """Decide which jobs start; see `allocopt.simulator.two_level.TwoLevelScheduler.schedule`."""
         return self._scheduler.schedule(view)
 
 
@@ -113,7 +113,7 @@ def _of(class_name: str, name: str, reservations: Reservations = Reservations.KE
 
 
 DrasA2c, DrasPg, DrasDql = _of("DrasA2c", "dras-a2c"), _of("DrasPg", "dras-pg"), _of("DrasDql", "dras-dql")
-# No reservations and no second level, the ablation of the DRAS paper.
+# Without reservations and second level: the ablation of the DRAS paper.
 DecimaPg = _of("DecimaPg", "decima-pg", Reservations.NONE)
 
 
@@ -130,8 +130,8 @@ def _adapted(
     judging: int = 16,
     gated: bool = True,
 ) -> dict[str, Float32Array]:
-    # Trains an agent further on variants of jobs that have ended; returns the better weights by what others judge, or
-    # without a gate the new ones.
+    # Train an agent further on variants of jobs that have ended. Return the new weights; with a gate, return the old
+    # ones unless the new ones are better on other variants.
     import torch
 
     from learned.dras.experience import JobsetCollector
@@ -158,7 +158,7 @@ def _adapted(
 
 
 def _ended_jobs(view: View, since_s: float) -> Workload:
-    # Of those that were submitted since then, with the run times that they really had.
+    # Return the ended jobs that were submitted since a time, with their real run times.
     start, end, release = view.start, view.end, view.release
     rows = np.flatnonzero(np.isfinite(end) & (release >= since_s))
     run = np.maximum(end[rows] - start[rows], 1.0)
@@ -168,8 +168,7 @@ def _ended_jobs(view: View, since_s: float) -> Workload:
 
 @dataclass(slots=True, eq=False)
 class _Operation:
-    # The simulation that an agent takes part in, what it has become there, when it was trained last, and how many
-    # times it was trained and changed.
+    # Current simulation, weights, time of the last training, and numbers of trainings and of changes of the weights.
     weights: dict[str, Float32Array]
     view: View | None = None
     last_s: float = 0.0
@@ -181,25 +180,26 @@ class _Operation:
 class DrasPpo(AgentScheduler):
     """``dras-ppo``, static or *dynamic*, which raises `MissingPackageError` without torch; see `AgentScheduler`."""
 
-    dynamic: bool = False  # Whether it goes on learning in operation. Needs torch.
-    # Whether new weights are taken only where other variants of the jobs find them better; if not, always, as printed
+    dynamic: bool = False  # Whether it continues learning in operation, which needs torch
+    # Whether new weights are kept only if they are better on other variants of the jobs. If False, they are always
+    # kept, as in the paper.
     gated: bool = True
-    # Days between two updates, and days back to which ended jobs are looked at
+    # Days between two updates, and age in days of the oldest jobs used
     period_days: float = 7.0
     memory_days: float = 14.0
-    seed: int = 0  # Fixes every random choice of these updates
+    seed: int = 0  # Seed of all random choices of these updates
     _operation: _Operation = field(init=False, repr=False, compare=False)
 
     name: ClassVar[str] = "dras-ppo"
 
     def __post_init__(self) -> None:
         if not (self.period_days > 0 and self.memory_days > 0) or self.seed < 0:
-            raise UsageError("period_days and memory_days must be positive, the seed not negative")
+            raise UsageError("period_days and memory_days must be > 0, and the seed must be >= 0")
         if self.dynamic:
             check_torch()
         AgentScheduler.__post_init__(self)
         if self.dynamic and self._agent.kind.observation != "slots":
-            raise UsageError("only agents with the compact network go on learning in operation")
+            raise UsageError("only agents with the compact network can learn in operation; use dynamic=false")
         object.__setattr__(self, "_operation", _Operation(self._agent.weights))
 
     @property

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from learned.rl.algorithms import BestKept
 
 SHARES = {"sampled": 0.1, "real": 0.1, "synthetic": 0.8}
-"""Phases by name, and which share of the training they take: the paper's 9, 9 and 82 of a hundred jobsets."""
-USUAL_SAMPLED = 32  # Sampled jobsets, over which the episodes go round
+"""Share of the training of each phase, by name; the paper has 9, 9 and 82 of a hundred jobsets."""
+USUAL_SAMPLED = 32  # Number of sampled jobsets, which episodes reuse
 SYNTHETIC_PER_SAMPLED = 4  # Synthetic jobsets for each sampled one
-MANY_REAL, VALIDATED_REAL = 10, 5  # Number of real jobsets from which on each fifth of them validates
-VALIDATION_SEED = 8000  # Seed of the synthetic weeks that validate; trainings must not take it
+MANY_REAL, VALIDATED_REAL = 10, 5  # With 10 or more real jobsets, every fifth one is used for validation
+VALIDATION_SEED = 8000  # Seed of the synthetic validation weeks; trainings refuse it
 
 
 @dataclass(frozen=True)
@@ -52,62 +52,62 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     """Trains an agent of DRAS on a trace, or on several at once (a *generic* agent)."""
 
     trace: str = ""  # Workload file, or several separated by commas
-    processors: int | str = 0  # Size of the machine, or sizes separated by commas; 0 for what the trace says
-    # Files of the cluster on which the jobs of the trace run, separated by commas. The agent sees it as a pool of as
-    # many units as it has cores, in which a job has its share of the resource that it asks for most of.
+    processors: int | str = 0  # Size of the machine, or sizes separated by commas; 0 for the size in the trace
+    # Files of the cluster on which the jobs of the trace run, separated by commas. The agent sees it as a pool with one
+    # unit per core. A job takes as large a share of the pool as of its most requested resource.
     cluster: str = ""
     updates: int = option(0, least=0)  # 0 for the usual number
-    # Phases in their order, separated by commas: some of ``sampled``, ``real`` and ``synthetic``
+    # Phases in order, separated by commas, out of ``sampled``, ``real`` and ``synthetic``
     phases: str = "sampled,real,synthetic"
     environments: int = option(0, least=0)  # Episodes side by side; 0 for the usual number
-    window: int = option(50, least=1)  # Waiting jobs among which the agent chooses
-    weeks: int = option(1, least=1)  # Weeks of a real or synthetic jobset, in a row
-    days: int = option(0, least=0)  # Days of one in place of weeks, for machines with very many jobs; 0 for weeks
-    sampled: int = option(0, least=0)  # Sampled jobsets, a fourth of the synthetic ones; 0 for the usual 32
+    window: int = option(50, least=1)  # Number of waiting jobs among which the agent chooses
+    weeks: int = option(1, least=1)  # Consecutive weeks of a real or synthetic jobset
+    days: int = option(0, least=0)  # Days of a jobset instead of weeks, for machines with very many jobs; 0 for weeks
+    sampled: int = option(0, least=0)  # Number of sampled jobsets, a quarter of the synthetic ones; 0 for the usual 32
     # Range of the loads of synthetic jobsets
     lowest_load: float = 0.7
     highest_load: float = 0.95
-    # Number of synthetic jobsets at load 0.85 on which policies are validated. Where the trace has ten real
-    # jobsets or more, policies are validated on every fifth of these too, and not trained on them.
+    # Number of synthetic jobsets at load 0.85 on which policies are validated. If the trace has ten or more real
+    # jobsets, every fifth of these is also used for validation, and not for training.
     validation: int = option(24, least=1)
-    # Weeks in a row of real spans on which policies are validated in place of every fifth real jobset: all such
-    # spans of the training days, so that a queue may build up as slowly as it does in operation; 0 for none
+    # Length in weeks of real spans that are used for validation instead of every fifth real jobset; 0 for none. All
+    # such spans of the training days are used, so that queues can build up as slowly as in operation.
     validated_weeks: int = option(0, least=0)
     every: int = option(0, least=0)  # Updates between two validations; 0 for the usual number
-    # Ratio of the longest wait of a validated jobset to that under FCFS with EASY beyond which its excess
-    # counts as much as the ratio of the mean waits
+    # Tolerated ratio of the longest wait of a validation jobset to that under FCFS with EASY. The excess over it counts
+    # as much as the ratio of the mean waits.
     tolerated: float = 1.25
     # The paper's reward: ``capability`` is Eq. 1, ``capacity`` Eq. 2
     goal: str = option("capability", among=("capability", "capacity"))
-    # Weights of that reward, and of minus the mean wait, the mean square wait and the longest wait of an
+    # Weights of the paper's reward, and of minus the mean wait, the mean square wait and the longest wait of an
     # episode, in hours
     paper: float = 1.0
     mean_wait: float = 1000.0
     mean_square_wait: float = 0.0
     longest_wait: float = 30.0
-    learning_rate: float = option(0.0, least=0)  # Of Adam; 0 for the usual one
-    # ``compact``, which looks at slots and serves any machine, or ``paper``, the paper's network for this machine
+    learning_rate: float = option(0.0, least=0)  # Learning rate of Adam; 0 for the usual one
+    # ``compact``: sees slots and can be used on any machine; ``paper``: the paper's network, for only this machine
     network: str = option("compact", among=tuple(KINDS))
 
     paths: ClassVar[tuple[str, ...]] = ("trace", "cluster")
     usual_updates: ClassVar[int]
     usual_environments: ClassVar[int] = 32
     usual_every: ClassVar[int] = 5
-    usual: ClassVar[Settings]  # Of the algorithm, whose class says which one it is
+    usual: ClassVar[Settings]  # Settings of the algorithm; their class selects it
     reservations: ClassVar[Reservations] = Reservations.KEPT
 
     def __post_init__(self) -> None:
         if not self.trace:
-            raise UsageError(f"{self.name} needs a trace to learn from: give --trace FILE")
+            raise UsageError(f"{self.name} needs a trace; give --trace FILE")
         phases = self.phases.split(",")
         if not set(phases) <= SHARES.keys() or len(set(phases)) != len(phases):
-            raise UsageError(f"phases are {self.phases!r}, must be different ones of {', '.join(SHARES)}")
+            raise UsageError(f"phases are {self.phases!r}, must be one or more of {', '.join(SHARES)}, each once")
         super().__post_init__()
         check_sizes(self.trace, self.processors, self.cluster)
         if self.kind.observation != "slots" and "," in self.trace:
-            raise UsageError(f"network={self.network} is made for one machine: give one trace")
+            raise UsageError(f"network={self.network} is for a single machine; give one trace")
         if not 0 < self.lowest_load <= self.highest_load:
-            raise UsageError(f"loads are {self.lowest_load} .. {self.highest_load}, must rise and be positive")
+            raise UsageError(f"loads are {self.lowest_load} .. {self.highest_load}, must be > 0 and not fall")
 
     @property
     def label(self) -> str:
@@ -116,12 +116,12 @@ class DrasTraining(DeclaredTraining["BestKept"]):
 
     @property
     def kind(self) -> NetworkKind:
-        """The kind of the network."""
+        """The kind of network."""
         return KINDS[self.network]
 
     @property
     def plan(self) -> TrainingPlan:
-        """How long the agent is trained, by the options and what is usual for its network."""
+        """Size of the training, by the options and the defaults of the network."""
         usual = TrainingPlan(self.usual_updates, self.usual_environments, self.usual_every, self.usual)
         plan = self.kind.plan(usual)
         settings = replace(plan.settings, learning_rate=self.learning_rate or plan.settings.learning_rate)
@@ -156,9 +156,9 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             raise UsageError(f"the seed is {seed}, must not be negative")
         if seed in EVALUATION_SEEDS:
             first, last = EVALUATION_SEEDS[0], EVALUATION_SEEDS[-1]
-            raise UsageError(f"seed {seed} is reserved: synthetic weeks of seeds {first} to {last} are for evaluation")
+            raise UsageError(f"seeds {first} to {last} are reserved for evaluations; take another instead of {seed}")
         if seed == VALIDATION_SEED:
-            raise UsageError(f"seed {VALIDATION_SEED} is reserved: its synthetic weeks validate")
+            raise UsageError(f"seed {VALIDATION_SEED} is reserved for the synthetic weeks of validations; take another")
 
     def _learner(self, seed: int, workers: Workers) -> "BestKept":
         from learned.rl.algorithms import BestKept
@@ -190,7 +190,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         return self.kind.name, learner.best, {**told, "reward": asdict(self.reward), "score": float(learner.best_score)}
 
     def _prepare(self, model: "nn.Module", environment: JobsetEnvironment | SeveralMachines, seed: int) -> None:
-        """Begin with other than random weights."""
+        """Change the random initial weights, if the training has another start."""
 
     def traces(self) -> list[tuple[Workload, int]]:
         """Read all traces, each without jobs larger than its machine, and the machine's size."""
@@ -199,7 +199,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         return read_traces(self.trace, self.processors)
 
     def jobsets(self, workload: Workload, machine: int, seed: int) -> tuple[list[Phase], Sequence[Workload]]:
-        """Return the phases, and the jobsets that validate, of a trace."""
+        """Return the training phases and the validation jobsets of a trace."""
         split = Split.of(workload)
         training, real = split.training(), list(split.spans(self.span_days))
         model = SyntheticModel.fitted(training, machine)
@@ -217,7 +217,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             return model.span(seed, index, float(rng.uniform(self.lowest_load, self.highest_load)), self.span_days)
 
         n_sampled = self.sampled or USUAL_SAMPLED
-        # Only those that are asked for may draw.
+        # Make only the phases that are used, because each one draws random numbers.
         makers = {
             "sampled": lambda: [model.sampled(usual, rng, f"sampled-{index}") for index in range(n_sampled)],
             "real": lambda: real,
@@ -227,7 +227,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
 
 
 def _in_pool(jobs: Workload, cluster: Cluster) -> Workload:
-    """Return the jobs that a cluster takes, their processors counted in units of it as a pool."""
+    """Return the jobs that a cluster accepts, with processors counted in units of the cluster as a pool."""
     requests, request_of, _ = asked_of(jobs, cluster)
     return replace(jobs, processors=pool_sizes(requests, cluster)[request_of])
 
@@ -236,7 +236,7 @@ def _in_pool(jobs: Workload, cluster: Cluster) -> Workload:
 class DrasPpo(DrasTraining):
     """``dras-ppo``: proximal policy optimization; see `DrasTraining`."""
 
-    # Policy to begin with: ``random``, or ``wfp3``, the rule's (`learned.dras.experience.imitate_wfp3`)
+    # First policy: ``random``, or ``wfp3``, which imitates this rule (`learned.dras.experience.imitate_wfp3`)
     start: str = option("random", among=("random", "wfp3"))
 
     name = "dras-ppo"
@@ -249,7 +249,7 @@ class DrasPpo(DrasTraining):
 
         if self.start == "wfp3":
             if not isinstance(model, SlotActorCritic):
-                raise UsageError("start=wfp3 goes with network=compact")
+                raise UsageError("start=wfp3 needs network=compact")
             imitate_wfp3(model, environment, seed)
 
 

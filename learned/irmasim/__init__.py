@@ -1,1 +1,1 @@
-"""Agents that select policies, as IRMaSim's do."""
+"""Agents that select policies, like those of IRMaSim."""

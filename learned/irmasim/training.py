@@ -1,6 +1,6 @@
-"""Training ``irmasim``: an agent that selects policies (IRMaSim, section IV), rewarded relative to the policies alone.
+"""Training ``irmasim``: an agent that selects policies (IRMaSim, section IV); its reward is relative to fixed policies.
 
-Trained agents are read from files and play without torch.
+Trained agents are read from files and act without torch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,12 +28,12 @@ from learned.weights import Card, dense_layers, load_weights
 if TYPE_CHECKING:
     from learned.rl.algorithms import BestKept
 
-HIDDEN = 32  # Neurons of the hidden layer, whose activation is the hyperbolic tangent (IRMaSim, Figure 5)
+HIDDEN = 32  # Neurons of the hidden layer, with hyperbolic tangents (IRMaSim, Figure 5)
 PG, A2C = "pg", "a2c"
 AGENTS = (PG, A2C)
-USUAL_RATES = {PG: 2e-2, A2C: 1e-2}  # Learning rates where none is given
-EVERY = 10  # Updates between two looks at what the actor comes to that always takes what it prefers
-SHARE = "share of "  # How the columns of a learning curve begin that tell how often each policy was named
+USUAL_RATES = {PG: 2e-2, A2C: 1e-2}  # Default learning rates
+EVERY = 10  # Updates between two evaluations of the greedy actor
+SHARE = "share of "  # Prefix of the columns of a learning curve that show how often each policy was chosen
 HETEROGENEOUS, HOMOGENEOUS = "heterogeneous", "homogeneous"
 SUBSET = (
     "first-high_gflops",
@@ -43,7 +43,7 @@ SUBSET = (
     "low_mem_bw-high_cores",
     "low_mem_bw-low_power",
 )
-"""The small subset of policies among which agents choose, where nothing else is said."""
+"""The small subset of policies among which agents choose by default."""
 PAPERS: Mapping[str, Machine] = MappingProxyType(
     {HETEROGENEOUS: irmasim_testbed(), HOMOGENEOUS: irmasim_testbed({3.4: 15})}
 )
@@ -51,9 +51,9 @@ PAPERS: Mapping[str, Machine] = MappingProxyType(
 
 
 class _Played(NamedTuple):
-    # Schedule of an agent, and the policies that it named.
+    # Schedule of an agent, and the policies that it chose.
     schedule: MulticoreSchedule
-    shares: Mapping[str, float]  # Of the decisions in which each policy was named, by its name, if it ever was
+    shares: Mapping[str, float]  # Share of the decisions for each policy that was ever chosen, by its name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +65,7 @@ class Agent:
 
     @classmethod
     def load(cls, path: Path | str) -> "Agent":
-        """Read an agent that ``allocopt train irmasim`` wrote; raises `BadFileError` if the file is no such one."""
+        """Read an agent that ``allocopt train irmasim`` wrote; raises `BadFileError` for any other file."""
         return load_weights(Path(path), "irmasim", cls.of)
 
     @classmethod
@@ -79,18 +79,19 @@ class Agent:
         return cls(weights, options)
 
     def choose(self, seen: Float32Array, legal: BoolArray) -> IntArray:
-        """Return the legal policies of the greatest logits, the first of equals, shape ``(E,)``."""
+        """Return the legal policies with the greatest logits, the first of equal ones, shape ``(E,)``."""
         return np.asarray(np.where(legal, dense_layers(self.weights, seen, np.tanh), -np.inf).argmax(axis=1))
 
     def play(self, machine: Machine, jobs: TaskWorkload, execution: Execution | None = None, seed: int = 0) -> _Played:
-        """Simulate jobs by the policies that the agent prefers; the seed fixes what random ones choose.
+        """Simulate jobs by the policies that the agent prefers; the seed fixes the choices of random policies.
 
-        Raises `BadFileError` for a machine of another size, `InvalidProblemError` if a job can never start.
+        Raises `BadFileError` if the agent is for a machine of another size, `InvalidProblemError` if a job can never
+        start.
         """
         episodes = PolicySelectionEpisodes([jobs], machine, 1, execution, self.options, seed)
         inputs, (size,) = self.weights["0.weight"].shape[1], episodes.shape
         if inputs != size:
-            raise BadFileError(f"the agent takes {inputs} values, of this machine it would be told {size}")
+            raise BadFileError(f"the agent takes {inputs} values, an observation of this machine has {size}")
         named = np.zeros(len(self.options.actions))
 
         def choose(seen: Float32Array, legal: BoolArray) -> IntArray:
@@ -104,11 +105,11 @@ class Agent:
 
 
 class _WholeEpisodes(Stateful, Environment):
-    """Episodes on the same random job set, which begin anew together after as many steps as the longest can have.
+    """Episodes on the same random jobset; all restart together after the most steps that an episode can have.
 
-    What an episode gains in a step is the reward over that of a reference, negative and one for each job set, plus the
-    share of the work that was done in it: this adds up to the share by which it stays below the reference. It is
-    rewarded with what it gains beyond the mean of all.
+    The gain of a step is its reward divided by the size of the jobset's reference, plus the share of the work done in
+    the step. Over an episode this adds up to the share by which its cost stays below the reference. An episode's reward
+    is its gain minus the mean gain of all episodes.
     """
 
     state = ("episodes", "_rng", "_at")
@@ -125,9 +126,9 @@ class _WholeEpisodes(Stateful, Environment):
     ) -> None:
         self.episodes = PolicySelectionEpisodes(jobsets, machine, count, execution, options, seed)
         self.n_environments = count
-        # Every policy starts serial jobs that memory does not limit wherever a core is idle: one decision each.
+        # If memory is no limit, every policy starts a serial job whenever a core is idle: one decision per job.
         always = all(action.jobs is not None for action in options.policies)
-        # The most decisions of an episode: one at each submission, and, but for serial jobs, at each end of a task.
+        # Most decisions of an episode: one per submission, and one more per end of a task if not all jobs are serial.
         self.horizon = 0
         for jobs in jobsets:
             most_mb = jobs.memory_mb.max()
@@ -139,8 +140,8 @@ class _WholeEpisodes(Stateful, Environment):
         self._at = 0
         self._taken = np.zeros(len(options.actions), dtype=np.int64)
         self.shares = np.zeros(len(options.actions))
-        """Share of the decisions in which each policy was named, in the episodes that were over last, ``(A,)``."""
-        self.totals = np.zeros(count)  # What the rewards of the options added up to in these, shape ``(E,)``
+        """Share of the decisions for each policy in the episodes that ended last, shape ``(A,)``."""
+        self.totals = np.zeros(count)  # Sum of the rewards of the options in these episodes, shape ``(E,)``
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
         if self._at == 0:
@@ -162,7 +163,7 @@ class _WholeEpisodes(Stateful, Environment):
         return gained - gained.mean(), over & ~was_over
 
     def score(self, choose: Callable[[Float32Array, BoolArray], IntArray]) -> float:
-        """Play every job set once; return the mean share by which rewards stay below the references."""
+        """Play every jobset once; return the mean share by which costs stay below the references."""
         mine = self.episodes
         played = PolicySelectionEpisodes(mine.jobsets, mine.machine, len(mine.jobsets), mine.execution, mine.options)
         played.play(choose)
@@ -176,7 +177,7 @@ def policy_rewards(
     options: PolicySelectionOptions,
     seed: int = 0,
 ) -> FloatArray:
-    """Return the total reward of each policy alone, shape ``(S, A)``; NaN for void, which needs others."""
+    """Return the total reward of each policy if it is always chosen, shape ``(S, A)``; NaN for void."""
     n_actions = len(options.actions)
     actions = np.tile(np.arange(n_actions), len(jobsets))
     episodes = PolicySelectionEpisodes(jobsets, machine, len(actions), execution, options, seed)
@@ -188,24 +189,24 @@ def policy_rewards(
 
 @dataclass(frozen=True)
 class IrmasimTraining(DeclaredTraining["BestKept"]):
-    """Trains an agent that names the policy by which waiting jobs start."""
+    """Trains an agent that chooses the policy by which waiting jobs start."""
 
     platform: str = HETEROGENEOUS  # ``heterogeneous`` or ``homogeneous``, the paper's clusters, or a platform file
-    types: str = ""  # Folder of IRMaSim's library of types, for a platform file that leaves types out; empty for none
+    types: str = ""  # Folder of IRMaSim's library of types, if the platform file does not define them; empty for none
     trace: str = ""  # Workload of tasks, or several separated by commas; empty for a batch of NPB jobs
-    # Jobs of that batch, and the seed that draws it
+    # Number of jobs of this batch, and the seed that draws it
     jobs: int = option(100, least=1)
     batch: int = option(100, least=0)
     objective: str = "energy"  # ``energy``, ``makespan``, ``energy_delay``, or another reward of the environment
-    level: str = "minimal"  # How much the agent is told: ``normal``, ``small`` or ``minimal``
+    level: str = "minimal"  # How much the agent sees: ``normal``, ``small`` or ``minimal``
     agent: str = option(PG, among=AGENTS)  # ``pg``: REINFORCE, or ``a2c``: actor-critic
     model: str = ExecutionKind.CONTENTION.value  # ``contention`` or ``baseline``
     policies: str = ""  # Names separated by commas, or ``all``; empty for `SUBSET`
-    episodes: int = 4800  # Episodes of the training, at least as many as are played side by side
-    environments: int = 16  # Episodes side by side, at least 2: as many in every update
-    # Of Adam, at the start; it falls linearly to a twentieth. 0 for the usual one.
+    episodes: int = 4800  # Episodes of the training, at least ``environments``
+    environments: int = 16  # Episodes side by side, which make one update; at least 2
+    # Learning rate of Adam at the start; it falls linearly to a twentieth. 0 for the usual one.
     learning_rate: float = option(0.0, least=0)
-    # Weight of the policy's entropy; rewards are shares of the objective, those of one decision about 1e-4
+    # Weight of the policy's entropy; rewards are shares of the objective, about 1e-4 per decision
     ent_coef: float = option(6e-5, least=0)
 
     name: ClassVar[str] = "irmasim"
@@ -215,8 +216,8 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.environments < 2 or self.episodes < self.environments:
-            fault = f"{self.episodes} episodes, {self.environments} side by side"
-            raise UsageError(f"there are {fault}; must be at least as many as side by side, and these at least 2")
+            fault = f"episodes is {self.episodes} and environments is {self.environments}"
+            raise UsageError(f"{fault}; environments must be at least 2, and episodes at least as many")
         self.options()
         self.execution()
 
@@ -226,7 +227,7 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
 
     @property
     def updates(self) -> int:
-        """Number of updates, which follows from that of episodes."""
+        """Number of updates, which follows from the number of episodes."""
         return self.episodes // self.environments
 
     n_updates = updates
@@ -242,16 +243,16 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         return Execution(cast(ExecutionKind, self.model))
 
     def machine(self) -> Machine:
-        """Return the platform; raise `UsageError` if there is none, `BadFileError` if its file is not right."""
+        """Return the platform; raise `UsageError` if there is none, `BadFileError` if its file is invalid."""
         if self.platform in PAPERS:
             return PAPERS[self.platform]
         if not Path(self.platform.partition("#")[0]).exists():
             known = ", ".join(PAPERS)
-            raise UsageError(f"there is no platform {self.platform!r}; it must be one of {known}, or a file")
+            raise UsageError(f"there is no platform {self.platform!r}; must be one of {known}, or a file")
         return read_machine(self.platform, self.types or None)
 
     def jobsets(self) -> tuple[TaskWorkload, ...]:
-        """Read the workloads of tasks; where none is named, draw NPB jobs by the seed ``batch``."""
+        """Read the workloads of tasks; if ``trace`` is empty, draw NPB jobs by the seed ``batch``."""
         if not self.trace:
             return (npb_batch(self.jobs, np.random.default_rng(self.batch)),)
         return tuple(read_irmasim(path) for path in self.trace.split(","))
@@ -285,7 +286,7 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
                 return {
                     "episodes": float(self._updates * environment.n_environments),
                     **measures,
-                    # What is learned from is relative to the other episodes, and 0 on average.
+                    # Report total rewards: the rewards of the training are relative and 0 on average.
                     "mean_return": float(environment.totals.mean()),
                     **{SHARE + name: value for name, value in shares},
                 }

@@ -1,1 +1,1 @@
-"""Scores of nodes that are evolved for pods which share GPUs."""
+"""Evolved scores of nodes, for pods that share GPUs."""

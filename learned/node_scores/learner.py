@@ -1,4 +1,4 @@
-"""An evolution strategy that finds the weights of a score of nodes: its candidates place pods that share GPUs."""
+"""An evolution strategy for the weights of a score of nodes; each candidate places pods that share GPUs."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,31 +19,31 @@ from learned.rl.evolution import EvolutionLearner
 
 
 class Case(NamedTuple):
-    """Nodes, pods of a usual time, and the pods that arrive."""
+    """Nodes, the pods of typical operation, and the arriving pods."""
 
     nodes: Sequence[GpuNode]
     pods: PodList
     arrivals: PodList
 
     def allocated(self, policy: PodPolicy) -> float:
-        """Return the percentage of the GPUs that is allocated in the end."""
+        """Return the percentage of the GPUs that is allocated at the end."""
         return 100.0 * place_pods(self.nodes, self.pods, self.arrivals, policy).share
 
 
 @dataclass(frozen=True, slots=True)
 class Placements:
-    """What a generation places.
+    """Cases that the candidates of a generation place.
 
     Parameters
     ----------
     cases
-        Cases of a generation; the lists of pods take turns.
+        Number of cases of a generation; the lists of pods take turns.
     n_nodes
-        Nodes drawn for each case, at most all.
+        Number of nodes drawn for each case, at most all.
     asked
-        GPUs that pods ask for, over those that there are.
+        GPUs for which pods ask / GPUs of the nodes.
     threads
-        Placements at a time.
+        Number of placements at a time.
     """
 
     cases: int
@@ -55,7 +55,8 @@ class Placements:
 class NodeScoreLearner(EvolutionLearner):
     """Evolves the weights of a score; a case is a list of pods in random order on some of the nodes.
 
-    The loss is the percentage of the GPUs that is not allocated, less that of fragmentation gradient descent.
+    The loss is the percentage of GPUs that stay unallocated, minus the same percentage under fragmentation gradient
+    descent.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class NodeScoreLearner(EvolutionLearner):
         sigma: float,
         seed: int,
     ) -> None:
-        # Nodes without GPUs change no share of GPUs.
+        # Nodes without GPUs do not affect the share of allocated GPUs.
         self._nodes = [node for node in nodes if node.gpus]
         self._pods, self._placements = pods, placements
         make_ready((place_by_fgd, place_by_weights))
@@ -81,7 +82,7 @@ class NodeScoreLearner(EvolutionLearner):
         cases = [self._drawn(self._generations * count + at) for at in range(count)]
         gradient = np.array([case.allocated(Fgd()) for case in cases])
         pairs = [(case, WeightedScore(weights)) for weights in candidates for case in cases]
-        # Kernels let other threads run meanwhile.
+        # Kernels release the GIL, so that threads run in parallel.
         with ThreadPoolExecutor(self._placements.threads) as pool:
             found = list(pool.map(lambda pair: pair[0].allocated(pair[1]), pairs))
         losses: FloatArray = gradient - np.array(found).reshape(len(candidates), count)

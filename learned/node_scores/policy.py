@@ -1,4 +1,4 @@
-"""Pod policy ``evolved-score``: a sum of a few terms of a node, whose weights were evolved."""
+"""Pod policy ``evolved-score``: a weighted sum of a few terms of a node, with evolved weights."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -20,7 +20,7 @@ def _numbers(weights: dict[str, Float32Array], card: Card) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class WeightedScore:
-    """On the node with the highest sum of `allocopt.gpu_sharing.state.TERMS` with weights, shape ``(terms,)``."""
+    """Choose the node with the highest weighted sum of `allocopt.gpu_sharing.state.TERMS`; weights ``(terms,)``."""
 
     name: ClassVar[str] = "weighted-score"
     kernel = staticmethod(place_by_weights)
@@ -34,7 +34,7 @@ class WeightedScore:
 
 @dataclass(frozen=True, slots=True)
 class EvolvedScore:
-    """On the node with the highest evolved score.
+    """Choose the node with the highest evolved score.
 
     Raises `UsageError` if there are no such weights, and `BadFileError` if they cannot be read.
 

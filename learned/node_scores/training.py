@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EvolvedScoreTraining(DeclaredTraining["NodeScoreLearner"]):
-    """Evolves the weights of `evolved-score` by CMA-ES: its candidates place pods of some lists on nodes."""
+    """Evolves the weights of `evolved-score` by CMA-ES; its candidates place lists of pods on nodes."""
 
     nodes: str = ""  # Table of nodes with GPUs
     pods: str = ""  # Table of pods, or several separated by commas
     generations: int = option(200, least=1)
     population: int = option(12, least=4)
-    cases: int = option(8, least=1)  # Cases that a generation places; the lists of pods take turns
-    case_nodes: int = option(400, least=1)  # Nodes drawn for each case, at most all
+    cases: int = option(8, least=1)  # Number of cases of a generation; the lists of pods take turns
+    case_nodes: int = option(400, least=1)  # Number of nodes drawn for each case, at most all
     sigma: float = option(0.3, least=1e-6)  # Standard deviation of the first candidates
-    asked: float = option(1.3, least=0.1)  # GPUs that the pods of a case ask for, over those that there are
+    asked: float = option(1.3, least=0.1)  # GPUs for which the pods of a case ask / GPUs of its nodes
     threads: int = option(2, least=1)
 
     name: ClassVar[str] = NAME
@@ -38,9 +38,7 @@ class EvolvedScoreTraining(DeclaredTraining["NodeScoreLearner"]):
 
     def __post_init__(self) -> None:
         if not self.nodes or not self.pods:
-            raise UsageError(
-                f"{self.name} needs nodes and pods to learn from: give --option nodes=FILE --option pods=FILE,..."
-            )
+            raise UsageError(f"{self.name} needs nodes and pods; give --option nodes=FILE --option pods=FILE,...")
         super().__post_init__()
 
     @property
@@ -48,7 +46,7 @@ class EvolvedScoreTraining(DeclaredTraining["NodeScoreLearner"]):
         return self.generations
 
     def card_settings(self) -> dict[str, Any]:
-        # How many placements ran at a time does not matter to the result.
+        # The number of threads does not affect the result.
         return {name: value for name, value in super().card_settings().items() if name != "threads"}
 
     def result(self, learner: "NodeScoreLearner") -> Trained:
@@ -62,7 +60,7 @@ class EvolvedScoreTraining(DeclaredTraining["NodeScoreLearner"]):
 
     def _learner(self, seed: int, workers: Workers) -> "NodeScoreLearner":
         if find_spec("cmaes") is None:
-            raise MissingPackageError("evolution needs the package 'cmaes', which is not installed: allocopt[train]")
+            raise MissingPackageError("evolution needs the package 'cmaes'; install allocopt[train]")
         from learned.node_scores.learner import NodeScoreLearner, Placements
 
         placements = Placements(self.cases, self.case_nodes, self.asked, self.threads)

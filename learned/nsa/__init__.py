@@ -1,1 +1,1 @@
-"""Neural simulated annealing as published: repair as a decision process, its networks, its training, its solver."""
+"""Neural simulated annealing as published: the repair as a decision process, its networks, training and solver."""

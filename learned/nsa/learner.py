@@ -1,8 +1,8 @@
 """Training of NSA: the repair as compiled environments side by side (section V-B), and the networks in torch.
 
-What counts in numbers of switches is their change: numbers of neighbouring switches differ by a hundredth and drown in
-the numbers themselves. The filters of the first two features begin without a mean, so that they see changes alone, and
-large, so that these drive the hyperbolic tangent. Nothing else keeps the training from finding any other weights.
+Only changes of switch numbers carry information, but neighbouring switches differ by only a hundredth. So the initial
+filters of the first two features have zero mean, to see only changes, and large weights, so that small changes drive
+the hyperbolic tangent. The training may still find any other weights.
 """
 
 from collections.abc import Sequence
@@ -32,23 +32,23 @@ from learned.nsa.networks import CONVOLUTION, DENSE, Architecture, Shape
 from learned.nsa.solver import node_features, write_state
 from learned.rl.workers import Stateful
 
-REWARD_SCALE = 0.01  # What hops are multiplied by in a reward, so that most lie between -5 and 0
-WALK_STEPS, MOST_REMOVED = 100, 2  # Steps of walks to train on, and jobs that a move removes at most (n_D)
-GAINS = (200.0, 60.0, 2.0, 2.0, 2.0)  # Scales of torch's own initial weights, by feature
-N_NUMBERS = 2  # The first features are numbers of groups
-SPAN = 5  # Neighbours whose mean is taken from the weights of a dense layer
-HOTTEST, COLDEST = 2.5, 0.0025  # Their temperatures, as multiples of the cost of a hop
+REWARD_SCALE = 0.01  # Factor of hops in a reward, so that most rewards lie between -5 and 0
+WALK_STEPS, MOST_REMOVED = 100, 2  # Steps of training walks, and most jobs that a move removes (n_D)
+GAINS = (200.0, 60.0, 2.0, 2.0, 2.0)  # Factors of torch's initial weights, by feature
+N_NUMBERS = 2  # Number of features that are numbers of groups; they come first
+SPAN = 5  # Number of neighbours over which the mean is subtracted from the weights of a dense layer
+HOTTEST, COLDEST = 2.5, 0.0025  # Temperatures of training walks, as multiples of the cost of a hop
 
 
 class _WindowPool(NamedTuple):
     """Windows of one cluster, one after the other."""
 
-    # Where those of each window begin, and where the last one ends, shape ``(W + 1,)``
+    # First position and first job of each window, and the ends of the last one, shape ``(W + 1,)``
     position_first: IntArray
     job_first: IntArray
     groups: IntArray  # Groups of the idle positions, window by window; in a window level by level
-    nodes: Float32Array  # Switch and pod of the idle positions as states show them, likewise; two values a position
-    sizes: IntArray  # Nodes that the jobs ask for
+    nodes: Float32Array  # Switch and pod of the idle positions as in states, in the same order; two values per position
+    sizes: IntArray  # Number of nodes of each job
     weights: FloatArray  # Hop difference to the next level, per level below the top
     # As in `allocopt.arrays.Encoding`
     bottom: float
@@ -57,9 +57,9 @@ class _WindowPool(NamedTuple):
 
 
 class _Repairs(NamedTuple):
-    """Where E environments are; rows are as long as the largest window asks for."""
+    """State of E environments; rows are as long as the largest window needs."""
 
-    # Window, moves made on it, jobs removed by the present move, those placed again, length of the idle sequence
+    # Window, moves made on it, jobs removed by the current move, those placed again, length of the idle sequence
     counters: IntMatrix
     jobs: IntMatrix  # Jobs in some order, the removed ones first
     idle: IntMatrix  # The idle sequence
@@ -91,7 +91,7 @@ def _walk_of(repairs: _Repairs, e: int, m: int, n_jobs: int) -> Walk:
 
 @helper(allocates=True)
 def _start_window(pool: _WindowPool, repairs: _Repairs, e: int, counts: IntArray, rng: np.random.Generator) -> None:
-    # A random window, from the sequential allocation.
+    # Start a random window with the sequential allocation.
     repairs.counters[WINDOW, e] = draw_below(pool.job_first.size - 1, rng)
     repairs.counters[MOVES, e] = 0
     encoding = _encoding_of(pool, repairs.counters[WINDOW, e])
@@ -128,7 +128,7 @@ def _start_all(pool: _WindowPool, repairs: _Repairs, rules: Rules, rng: np.rando
     counts = np.zeros(repairs.owners.shape[2], dtype=np.int64)
     for e in range(repairs.jobs.shape[0]):
         _start_window(pool, repairs, e, counts, rng)
-        # So that the environments are at different points of their walks.
+        # Start the environments at different points of their walks.
         repairs.counters[MOVES, e] = draw_below(rules.steps, rng)
         _start_move(pool, repairs, rules, e, rng)
 
@@ -182,11 +182,12 @@ def _step_all(
 
 
 class RepairEnvironment(Stateful):
-    """E walks by annealing, each on a window of one cluster, whose repairs are the episodes.
+    """E annealing walks, each on a window of one cluster; every repair of a walk is an episode.
 
-    An episode places the jobs that a move removed, one an action. Its reward is 0 but for the last action, where it is
-    minus their hop cost, in hops times `REWARD_SCALE`. Then the walk accepts or rejects, as in Algorithm 1, so that
-    states are those that the solver meets; after its last step it begins anew on a random window.
+    An episode places the jobs that a move removed, one per action. The reward of the last action is minus their hop
+    cost, in hops times `REWARD_SCALE`; all other rewards are 0. Then the walk accepts or rejects the move as in
+    Algorithm 1, so that the training sees the same states as the solver. After its last step a walk restarts on a
+    random window.
     """
 
     state = ("_repairs", "_rng")
@@ -236,7 +237,7 @@ class RepairEnvironment(Stateful):
 
 
 class FeedForward(nn.Sequential):
-    """An architecture as a module; takes ``(batch, channels, length)``, returns ``(batch, outputs)``."""
+    """An architecture as a module: maps ``(batch, channels, length)`` to ``(batch, outputs)``."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -255,7 +256,7 @@ class FeedForward(nn.Sequential):
         return values.flatten(1)
 
     def sharpen_first_layer(self, n_features: int) -> None:
-        """Scale the first layer's weights, and make those of switches and pods see changes only."""
+        """Scale the first layer's weights, and make those of switches and pods see only changes."""
         first = self[0]
         assert isinstance(first, nn.Linear | nn.Conv1d)
         with torch.no_grad():

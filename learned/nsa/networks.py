@@ -1,13 +1,12 @@
 """The six networks of the NSA paper's Table II, as lists of layers, and their forward pass as a kernel, without torch.
 
-What the paper prints of a convolutional network ends with a dense layer of 256 values, which cannot be the last one: a
-hyperbolic tangent and a dense layer of 100 values follow here, one per action, as at the end of the others. The
-parameter counts printed for the convolutional networks belong to no reading of the printed layers that was found; those
-of the fully connected ones hold if a node has five features.
+The printed layers of a convolutional network end with a dense layer of 256 values, which cannot be the last one. Here a
+hyperbolic tangent and a dense layer of 100 values follow, one per action, as in the other networks. No reading of the
+printed layers was found that explains the printed parameter counts of the convolutional networks. The counts of the
+fully connected ones are right if a node has five features.
 
-The kernel takes one input at a time, in single precision. Inner loops run along what lies side by side in memory (the
-positions of a convolution, the outputs of a dense layer) and sum eight products at once, so that the compiler makes
-vector instructions of them.
+The kernel takes one input at a time, in single precision. Inner loops run along contiguous memory (the positions of a
+convolution, the outputs of a dense layer) and sum eight products at once, so that the compiler can vectorize them.
 """
 
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ from allocopt.kernels.arrays import IntMatrix, put
 from allocopt.kernels.compiled import helper
 from learned.weights import check_shapes
 
-Shape = tuple[int, int]  # Channels and length of what flows between two layers
+Shape = tuple[int, int]  # Channels and length of the values between two layers
 CONVOLUTION, DENSE, TANH = range(3)  # Kinds of layers
 KIND, INPUTS, OUTPUTS, WIDTH, STRIDE, FIRST = range(6)  # Columns of `PackedNetwork.layers`
 
@@ -39,7 +38,7 @@ class _Layer(NamedTuple):
 
     @property
     def weight_shape(self) -> tuple[int, ...]:
-        """Shape of its weights, outputs and inputs first; empty where it has none."""
+        """Shape of the weights, outputs and inputs first; empty if the layer has none."""
         if self.kind == TANH:
             return ()
         return (self.outputs, self.inputs) if self.kind == DENSE else (self.outputs, self.inputs, self.width)
@@ -50,7 +49,7 @@ class _Layer(NamedTuple):
         return prod(self.weight_shape) + self.outputs if self.weight_shape else 0
 
     def output(self, shape: Shape) -> Shape:
-        """Shape of its output for an input of that shape; raises ValueError if it does not take it."""
+        """Return the shape of the output for an input of a shape; raises ValueError if the layer cannot take it."""
         channels, length = shape
         if self.kind == TANH:
             return shape
@@ -63,7 +62,7 @@ class _Layer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A feed-forward network; raises ValueError if two of its layers do not fit."""
+    """A feed-forward network; raises ValueError if two successive layers do not fit."""
 
     input: Shape
     layers: tuple[_Layer, ...]
@@ -90,7 +89,7 @@ class Architecture:
         for index, layer in enumerate(self.layers):
             rows.append([*layer, first])
             if layer.weight_shape:
-                # As torch's `Sequential` names them
+                # Torch's `Sequential` uses these names
                 weight, bias = f"{index}.weight", f"{index}.bias"
                 check_shapes({weight: layer.weight_shape, bias: (layer.outputs,)}, weights)
                 parts += [(weights[weight].T if layer.kind == DENSE else weights[weight]).ravel(), weights[bias]]
@@ -98,7 +97,7 @@ class Architecture:
         return PackedNetwork(np.array(rows, dtype=np.int64), np.concatenate(parts, dtype=np.float32))
 
     def buffers(self) -> "Buffers":
-        """Allocate the working space of the kernel."""
+        """Allocate the scratch space of the kernel."""
         shapes = self.shapes()
         most = max(channels * length for channels, length in shapes)
         patches = [
@@ -109,7 +108,7 @@ class Architecture:
         return Buffers(*(np.zeros(size, dtype=np.float32) for size in (most, most, max(patches, default=0))))
 
 
-Q = 100  # Nodes of the idle sequence that a state shows, and actions (Table I)
+Q = 100  # Number of nodes of the idle sequence in a state, and of actions (Table I)
 CONVOLUTIONAL_FEATURES, DENSE_FEATURES = 4, 5
 # Numbers of parameters as Table II prints them
 PRINTED_PARAMETERS = {
@@ -145,21 +144,21 @@ NETWORKS = {
 class PackedNetwork(NamedTuple):
     """Layers and weights of a network."""
 
-    layers: IntMatrix  # One row a layer: what a `_Layer` says, and where its weights begin; shape ``(n, 6)``
-    # Of all layers one after the other; a dense layer's are transposed, all outputs of an input beside each
-    # other, and every layer's weights are followed by its biases
+    layers: IntMatrix  # A row per layer: the fields of `_Layer`, and the start of its weights; shape ``(n, 6)``
+    # Weights and then biases of each layer, one layer after the other; weights of dense layers are transposed, so that
+    # all outputs of an input are contiguous
     weights: Float32Array
 
 
 class Buffers(NamedTuple):
-    """Working space of the forward kernel: two arrays that take turns, and one for what filters read."""
+    """Scratch space of the forward kernel: two arrays that take turns, and one for the inputs of filters."""
 
     one: Float32Array
     other: Float32Array
     patches: Float32Array
 
 
-_SATURATED = np.float32(6.4)  # Beyond it the hyperbolic tangent is 1 to within 6e-6
+_SATURATED = np.float32(6.4)  # Beyond this value the hyperbolic tangent is 1 to within 6e-6
 
 
 @helper(allocates=True, fastmath=True, error_model="numpy")
@@ -180,8 +179,8 @@ def _rational_tanh(x: np.float32) -> np.float32:
 
 @helper(allocates=True, fastmath=True, error_model="numpy")
 def _add_product(weights: Float32Array, inputs: Float32Array, outputs: Float32Array) -> None:
-    # Adds ``inputs @ weights``, the weights of an input lying side by side. By eight at once the outputs are read and
-    # written an eighth as often, and vector instructions have enough to do.
+    # Add ``inputs @ weights``; the weights of an input are contiguous. With eight inputs at once, outputs are read and
+    # written an eighth as often, and vector instructions are well used.
     n, m = inputs.size, outputs.size
     whole = n - n % 8
     for i in range(0, whole, 8):
@@ -202,7 +201,7 @@ def _add_product(weights: Float32Array, inputs: Float32Array, outputs: Float32Ar
 def _apply_convolution(
     layer: IntArray, weights: Float32Array, inputs: Float32Array, patches: Float32Array, outputs: Float32Array
 ) -> int:
-    # Each filter is a product of its weights with what each tap reads. Returns the size of the output.
+    # Apply each filter as a product of its weights with the inputs of its taps. Returns the size of the output.
     n_filters, n_channels = int(layer[OUTPUTS]), int(layer[INPUTS])
     width, stride = int(layer[WIDTH]), int(layer[STRIDE])
     taps, length = n_channels * width, inputs.size // n_channels

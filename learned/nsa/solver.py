@@ -1,13 +1,14 @@
 """Solver ``nsa``: neural simulated annealing as published (NSA paper, Algorithm 1), without torch.
 
-Annealing whose repair puts each removed job, the largest first, where a trained network says. As published its
-reachable set is wider than DCAS (*relaxed*): that is strategy ``free``. Under ``dcas`` a move that leads to a crossing
-state is drawn again, some times at most (*strict*).
+The repair of the annealing places each removed job, the largest first, where a trained network chooses. As published,
+its reachable set is wider than DCAS (*relaxed*): this is strategy ``free``. Under ``dcas`` a move that leads to a
+crossing state is drawn again, up to a limit (*strict*).
 
-A state of the repair (section V-B) is a matrix of ``q`` nodes by 4 or 5 features, kept feature by feature: parent
-switch and pod of the first q nodes of the idle sequence, numbered from 1 and divided by their number; nodes that the
-job asks for; mean number that the other removed jobs ask for; both divided by the most that a job asks for. The fifth
-feature, which the paper does not print, is 1 for every node. Places without a node hold 0.
+A state of the repair (section V-B) is a matrix of ``q`` nodes by 4 or 5 features, stored feature by feature. Features 1
+and 2 are the parent switch and pod of each of the first q nodes of the idle sequence, numbered from 1 and divided by
+the number of switches or pods. Feature 3 is the number of nodes of the job, feature 4 the mean over the other removed
+jobs, both divided by the size of the largest job. Feature 5, which the paper does not print, is 1 for every node.
+Places without a node hold 0.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -33,15 +34,15 @@ from heuristics.topology.annealing import MOST_JOBS, Schedule, annealing_kernel,
 from learned.nsa.networks import NETWORKS, Architecture, Buffers, PackedNetwork, forward
 from learned.weights import FOLDER, SUFFIX, Card, load_weights
 
-LARGEST_JOB = 40.0  # Most nodes that a job of the paper's workload asks for: the scale of the third and fourth feature
-STEPS_PER_SLICE = 100  # Steps between two looks at the clock: some milliseconds
+LARGEST_JOB = 40.0  # Nodes of the largest job of the paper's workload: the scale of the third and fourth feature
+STEPS_PER_SLICE = 100  # Steps between two checks of the clock: some milliseconds
 WALKS = ("metropolis", "published")
 
 
 def node_features(problem: TopologyProblem) -> Float32Array:
-    """Parent switch and pod of every idle node, from 1, divided by their number, shape ``(2, m)``; 1 without groups.
+    """Return parent switch and pod of every idle node, from 1, divided by the number of these, shape ``(2, m)``.
 
-    On other trees the pod is the group just below the top.
+    Without groups the values are 1. On trees other than a fat tree the pod is the group just below the top.
     """
     groups = problem.topology.groups_of(problem.idle_nodes)
     if not len(groups):
@@ -57,15 +58,15 @@ def node_features(problem: TopologyProblem) -> Float32Array:
 class _Guide(NamedTuple):
     """Policy that draws first nodes."""
 
-    # The policy, and working space for it
+    # The policy, and its scratch space
     network: PackedNetwork
     buffers: Buffers
-    nodes: Annotated[Float32Array, 2]  # Switch and pod of every idle position as a state shows them, shape ``(2, m)``
+    nodes: Annotated[Float32Array, 2]  # Switch and pod of every idle position as in a state, shape ``(2, m)``
     # Shape of a state: 4 or 5, and q
     n_features: int
     n_actions: int
-    sharpness: float  # What logits are multiplied by before an action is drawn: 1 draws as the policy was trained
-    state: Float32Array  # Working space for a state
+    sharpness: float  # Factor of logits before an action is drawn; 1 draws as in the training
+    state: Float32Array  # Scratch space for a state
 
 
 GUIDE = record_type(_Guide)
@@ -75,9 +76,9 @@ GUIDE = record_type(_Guide)
 def write_state(
     nodes: Float32Array, idle: IntArray, sizes: IntArray, waiting: IntArray, n_features: int, state: Float32Array
 ) -> int:
-    """Write the state of a repair, shape ``(n_features * q,)``; return how many actions are legal. See `_Guide`.
+    """Write the state of a repair, shape ``(n_features * q,)``; return the number of legal actions. See `_Guide`.
 
-    The first of the waiting jobs, of some of the sizes, is placed next.
+    ``waiting`` are the removed jobs; the first of them is placed next.
     """
     q = state.size // n_features
     n = min(q, idle.size)
@@ -98,7 +99,7 @@ def write_state(
 
 @helper(allocates=True)
 def _draw_action(logits: Float32Array, sharpness: float, rng: np.random.Generator) -> int:
-    # With probability proportional to ``exp(sharpness * logit)``; overwrites the logits.
+    # Draw with probabilities proportional to ``exp(sharpness * logit)``; overwrites the logits.
     highest = logits.max()
     total = 0.0
     for i in range(logits.size):
@@ -131,21 +132,21 @@ anneal_guided = annealing_kernel(_guided, GUIDE)
 
 @dataclass(frozen=True, slots=True)
 class Nsa(TopologySolver):
-    """Neural simulated annealing; raises `UsageError` or `BadFileError` if options or weights cannot be taken."""
+    """Neural simulated annealing; raises `UsageError` for an invalid option, `BadFileError` for invalid weights."""
 
-    # One of the paper's six, ``fcn-1`` to ``cnn-3``, whose weights come along; or a file of weights written by
-    # ``allocopt train nsa``
+    # One of the paper's six networks, ``fcn-1`` to ``cnn-3``, whose weights are shipped; or a file of weights written
+    # by ``allocopt train nsa``
     network: str = "cnn-3"
     # First and last temperature, as multiples of the cost of one hop (Table I: 2,500 and 2.5 at 1,000)
     hottest: float = 2.5
     coldest: float = 0.0025
-    steps: int = 500  # Steps where the budget sets no iterations
-    most_removed: int = 2  # Jobs removed in a move, at most; n_D in Table I
-    # How greedily first nodes are drawn: logits are multiplied by it. 1 draws as the policy was trained; 0.5 is
-    # best on windows of a seed that is neither trained on nor evaluated.
+    steps: int = 500  # Number of steps if the budget does not limit iterations
+    most_removed: int = 2  # Most jobs removed in a move; n_D in Table I
+    # Greediness of draws of first nodes: logits are multiplied by it. 1 draws as in the training; 0.5 was best on
+    # windows of a seed that is used neither for training nor for evaluation.
     sharpness: float = 0.5
-    # ``metropolis`` as Algorithm 1 says, or ``published``: as in the authors' code a rejected move restores the
-    # cost but not the allocation (see `heuristics.topology.annealing`)
+    # ``metropolis``: as in Algorithm 1; ``published``: as in the authors' code, where a rejected move restores the cost
+    # but not the allocation (see `heuristics.topology.annealing`)
     walk: str = "metropolis"
 
     name: ClassVar[str] = "nsa"
@@ -158,7 +159,7 @@ class Nsa(TopologySolver):
         if self.walk not in WALKS:
             raise UsageError(f"walk is {self.walk!r}, must be one of {', '.join(WALKS)}")
         if not 0 <= self.sharpness < float("inf"):
-            raise UsageError(f"sharpness is {self.sharpness}, must be finite and not negative")
+            raise UsageError(f"sharpness is {self.sharpness}, must be finite and >= 0")
         _weights_path(self.network)
 
     def refusal(self, problem: TopologyProblem) -> str | None:
@@ -176,7 +177,7 @@ class Nsa(TopologySolver):
         return follow_walk(problem, run, schedule, seed, anneal_guided, STEPS_PER_SLICE, guide=guide, restores=restores)
 
     def loaded(self) -> tuple[Architecture, PackedNetwork]:
-        """Return architecture and packed weights; raises `BadFileError` if the file holds no network of the paper."""
+        """Return architecture and packed weights; raises `BadFileError` if the network is not one of the paper's."""
         return load_weights(_weights_path(self.network), "nsa", _packed)
 
     def _guide(self, problem: TopologyProblem) -> _Guide:
@@ -191,7 +192,9 @@ def _weights_path(network: str) -> Path:
         return FOLDER / f"nsa-{network}{SUFFIX}"
     path = Path(network)
     if path.suffix != ".safetensors":
-        raise UsageError(f"there is no network {network!r}; there are {', '.join(NETWORKS)}, or a .safetensors file")
+        raise UsageError(
+            f"there is no network {network!r}; must be one of {', '.join(NETWORKS)}, or a .safetensors file"
+        )
     return path
 
 

@@ -1,4 +1,4 @@
-"""Training ``nsa``: the repair of the NSA paper by PPO (section V-B), on replays that begin on an idle cluster."""
+"""Training ``nsa``: the repair of the NSA paper by PPO (section V-B), on replays that start with an idle cluster."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from learned.rl.algorithms import PpoLearner
 
 
-LAST_GAIN = 0.1  # Scale of the last layer's initial weights: the first policy is nearly even
+LAST_GAIN = 0.1  # Scale of the last layer's initial weights, so that the first policy is nearly uniform
 UPDATES = {"fcn-1": 1000, "fcn-2": 1000, "fcn-3": 1000, "cnn-1": 600, "cnn-2": 600, "cnn-3": 700}
-"""Updates of the shipped weights."""
+"""Number of updates of the shipped weights."""
 PAPER_CLUSTER = FatTree(10, 10, 10)  # 1,000 nodes, a pruned fat tree of radix 20 (section VI-A)
 PERIOD_S = 60.0  # Length of a period (Table I)
 WINDOWS_PER_EPOCH = 100
-JOBS_PER_EPOCH = 1_000  # Jobs of a workload that an epoch may use: more than enough for its windows
-REPLAY_STEPS = 300  # Steps of the annealing that decides how the cluster goes on from window to window
+JOBS_PER_EPOCH = 1_000  # Jobs of the workload of an epoch, more than enough for its windows
+REPLAY_STEPS = 300  # Steps of the annealing that allocates each window of a replay
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class NsaTraining(DeclaredTraining["PpoLearner"]):
     """Trains one of the paper's networks."""
 
     network: str = option("cnn-3", among=NETWORKS)
-    updates: int = option(0, least=0, most=1_000_000_000)  # 0 for as many as the shipped weights had
-    environments: int = option(512, least=1, most=100_000)  # Walks that are repaired side by side
-    window_epochs: int = option(40, least=1, most=10_000)  # Epochs of 100 windows to train on
-    # Weight of the policy's entropy: a policy that always places a job in the same way is a poor repair operator, for
-    # the walk then returns to where it was
+    updates: int = option(0, least=0, most=1_000_000_000)  # Number of updates; 0 for that of the shipped weights
+    environments: int = option(512, least=1, most=100_000)  # Number of walks side by side
+    window_epochs: int = option(40, least=1, most=10_000)  # Number of training epochs of 100 windows each
+    # Weight of the policy's entropy. A policy that always places a job in the same way is a poor repair operator,
+    # because the walk then returns to where it was.
     ent_coef: float = option(0.03, least=0, most=10)
 
     name: ClassVar[str] = "nsa"
@@ -84,7 +84,7 @@ class NsaTraining(DeclaredTraining["PpoLearner"]):
 
 
 def _training_windows(seed: int, n_epochs: int) -> Iterator[TopologyProblem]:
-    """Yield 100 windows of the paper's workload of every epoch."""
+    """Yield 100 windows per epoch of the paper's workload."""
     workload = uniform_workload(n_epochs * JOBS_PER_EPOCH, np.random.default_rng(seed))
     solver = Annealing()
 

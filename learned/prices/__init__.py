@@ -1,1 +1,1 @@
-"""Learned prices of leaves: a network predicts the worth of a node to the other jobs of a window."""
+"""Learned prices of leaf switches: a network predicts how much a node is worth to the other jobs of a window."""

@@ -1,21 +1,20 @@
-"""Kernels of jobs under prices: the first allocation, the bound that prices prove, and the lessons of both.
+"""Kernels for jobs that pay prices: the first allocation, the bound that prices prove, and gradients for the training.
 
-Leaf l charges p_l hops for a node. Whatever the prices, no allocation saves more than
+Leaf l charges p_l hops for a node. For any prices, no allocation saves more than
 
     D(p) = sum_j max_S (saving_j(S) - p(S)) + sum_l p_l idle_l,      p >= 0,
 
-each job choosing as if it were alone. The first allocation inserts jobs one after the other, under prices for the jobs
-to come. Three lessons turn predictions into gradients:
+where each job chooses as if it were the only one. The first allocation inserts jobs one after the other; prices stand
+for the jobs to come. Three lessons turn predictions into gradients:
 
-- The bound: prices that exclude more are better; idle_l less the nodes that the jobs would take of leaf l is a
-  subgradient of D.
-- Imitation: with the jobs before it where the best known allocation has them, a job should go there, too.
-- Exploration (`learned.prices.learner`): of allocations in disturbed orders, the better ones show which jobs should
+- The bound: the smaller, the better. A subgradient of D is idle_l minus the nodes that the jobs would take of leaf l.
+- Imitation: after the previous jobs were placed as in the best known allocation, a job should be placed as there, too.
+- Exploration (`learned.prices.learner`): among allocations in disturbed orders, the better ones show which jobs should
   come first.
 
-All kernels take the groups, and a state in which all nodes are idle, which changes. Sizes are nodes of each job, shape
-``(J,)``, or the distinct ones, of which ``multiplicity`` jobs have each, shape ``(R,)``. Prices and worths are hops per
-node of each leaf, shape ``(leaves,)``.
+All kernels take the groups and a state in which all nodes are idle, and change the state. ``sizes`` are the nodes of
+each job, shape ``(J,)``, or the distinct sizes, shape ``(R,)``; ``multiplicity`` is the number of jobs of each size.
+Prices and worths are hops per node of each leaf, shape ``(leaves,)``.
 """
 
 from numba import float64, int64, void
@@ -36,7 +35,7 @@ from allocopt.kernels.tree import GROUP_TREE, GroupTree
 
 @inlined
 def _charge(tree: GroupTree, state: InsertionState, prices: FloatArray, factor: float, most: int) -> None:
-    # Jobs of at most so many nodes pay so much for a node of each leaf, in hops times the nodes of the job.
+    # Set what jobs of at most ``most`` nodes pay for a node of each leaf, in hops times the nodes of the job.
     for leaf in range(prices.size):
         state.price[leaf] = factor * prices[leaf]
     for vertex in range(tree.idle.size - 1):
@@ -45,13 +44,13 @@ def _charge(tree: GroupTree, state: InsertionState, prices: FloatArray, factor: 
 
 @inlined
 def _share_left(left: float, asked: float, fading: float) -> float:
-    # By what worths are multiplied when jobs of ``left`` nodes are still to come.
+    # Factor of worths while jobs of ``left`` nodes in total are still to come.
     return (left / asked) ** fading if left > 0.0 else 0.0
 
 
 @inlined
 def _pairs_saved(tree: GroupTree, state: InsertionState) -> float:
-    # What the job that was placed last saves, in hops times its nodes.
+    # Saving of the job that was placed last, in hops times its nodes.
     value = 0.0
     for vertex in range(tree.idle.size - 1):
         value += tree.weight[vertex] * state.take[vertex] * state.take[vertex]
@@ -72,10 +71,11 @@ def insert_priced(
     tolerance: float,
     counts: IntArray,
 ) -> float:
-    """Insert jobs in an order, and write their nodes of each leaf into ``counts``; return what they save, in hops.
+    """Insert jobs in an order, and write their nodes of each leaf into ``counts``; return their savings in hops.
 
-    Worths fall with the share of nodes still to be inserted, to the power ``fading``. Up to a relative error of what a
-    job pays the tables of the job before serve it, too, for filling them all is most of the work.
+    Worths are multiplied by the share of nodes still to be inserted, to the power ``fading``. Filling the tables is
+    most of the work, so a job reuses those of the previous job if this changes its charge by at most ``tolerance``,
+    relative.
     """
     asked, largest = float(sizes.sum()), sizes.max()
     left, saved, charged = asked, 0.0, -1.0
@@ -106,7 +106,7 @@ def bound_alone(
     prices: FloatArray,
     alone: FloatArray,
 ) -> float:
-    """Return the bound D(p) in hops; write what a job of each size would save alone, less what it pays.
+    """Return the bound D(p) in hops; write the most that a single job of each size would save, minus what it pays.
 
     ``multiplicity`` and ``alone`` are indexed by size, not by the place among the distinct ``sizes``.
     """
@@ -139,7 +139,10 @@ def dual_bound(
     spare: FloatArray,
     alone: FloatArray,
 ) -> float:
-    """Return what `bound_alone` does; write the subgradient ``spare``, shape ``(leaves,)``. No ties are broken."""
+    """Return the bound of `bound_alone`; also write the subgradient ``spare``, shape ``(leaves,)``.
+
+    Here ``multiplicity`` and ``alone`` are indexed by the place among the distinct ``sizes``.
+    """
     bound = 0.0
     for leaf in range(prices.size):
         spare[leaf] = tree.idle[leaf]
@@ -170,9 +173,10 @@ def imitate(
     known: IntArray,
     gradient: FloatArray,
 ) -> None:
-    """Add the gradient of the regret of a known allocation, job by job, if each is inserted after the known ones.
+    """Add the gradient of the regret of a known allocation with respect to the worth of each leaf.
 
-    It is by the worth of each leaf, over the nodes that all jobs ask for. Known nodes have shape ``(J, leaves)``.
+    Each job is inserted after the previous ones were placed as in the known allocation, shape ``(J, leaves)``. The
+    gradient is divided by the nodes of all jobs.
     """
     asked = float(sizes.sum())
     left = asked
@@ -184,7 +188,7 @@ def imitate(
         for leaf in range(worth.size):
             gradient[leaf] += factor * (known[job, leaf] - state.take[leaf]) / asked
             state.idle[leaf] -= known[job, leaf]
-        # The groups above the leaves are counted anew: the known allocation is given by leaves.
+        # Count the idle nodes of groups above the leaves again, since the known allocation is given by leaves.
         for vertex in range(worth.size, tree.idle.size):
             state.idle[vertex] = 0
             for i in range(tree.first_child[vertex], tree.first_child[vertex + 1]):

@@ -1,6 +1,6 @@
-"""The network in torch, windows with their best known allocations, and updates from batches of them.
+"""The network in torch, windows with their best known allocations, and updates from batches of windows.
 
-The network is the twin of `learned.prices.network.predict`, for many windows at once.
+The network computes the same as `learned.prices.network.predict`, for many windows at once.
 """
 
 import math
@@ -25,42 +25,42 @@ from learned.prices.network import SHAPES, Features, Weights, features_of
 from learned.prices.solver import LnsPrices
 from learned.rl.algorithms import ModelLearner, descend
 
-# Temperatures of a search that begins from a good allocation of many jobs, in hops: as those of the solver
+# Temperatures, in hops, of a search that starts from a good allocation of many jobs; the same as in the solver
 HOTTEST, COLDEST = 0.14, 0.1
 MAX_GRAD_NORM = 1.0
-LARGEST_FIRST = 4.0  # Score of the largest job before anything is learned; others in proportion to their nodes
+LARGEST_FIRST = 4.0  # Initial score of the largest job; those of others are proportional to their nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Hyper-parameters."""
 
-    # Windows in an update, and large ones besides them
+    # Number of windows in an update, and of large ones in addition
     batch: int = 24
     large_batch: int = 3
-    learning_rate: float = 3e-3  # The highest; it rises linearly for a twentieth of the updates, and falls as a cosine
-    bound_only: float = 0.15  # Share of the updates that follow the bound alone
-    samples: int = 4  # Orders that are explored in a window, half of them mirror images of the others
-    most_explored: int = 60  # Jobs of the largest window whose orders are explored
+    learning_rate: float = 3e-3  # Peak rate; it rises linearly for a twentieth of the updates, then falls as a cosine
+    bound_only: float = 0.15  # Share of the updates, at the start, that use only the bound
+    samples: int = 4  # Number of orders that are explored in a window, half of them with the opposite disturbances
+    most_explored: int = 60  # Most jobs of a window whose orders are explored
     worth_noise: float = 0.35  # Standard deviation of disturbances of worths, in hops
-    order_noise: float = 0.5  # The same of order scores
+    order_noise: float = 0.5  # Standard deviation of disturbances of order scores
     fading: float = 0.5  # See `learned.prices.insertion.insert_priced`
-    # Weights of the lessons; the bound has 1
+    # Weights of the lessons; that of the bound is 1
     imitation: float = 3.0
     exploration: float = 1.0
     destruction: float = 0.05
-    # Updates from one search for a better allocation of a large window to the next, and its steps
+    # Updates between two searches for a better allocation of a large window, and steps of a search
     improvement_every: int = 4
     improvement_steps: int = 2000
 
 
 class _PriceNetwork(nn.Module):
-    """Prices of leaves, and scores of jobs, the seed fixing the weights to begin with; see `learned.prices.network`."""
+    """Predicts prices of leaves and scores of jobs, from seeded initial weights; see `learned.prices.network`."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
-        # To begin with: prices low and even, all worths as the prices, the largest job first.
+        # Initially prices are low and equal, worths equal the prices, and the largest job comes first.
         scales = {"leaf_in": 1.0, "job_in": 1.0, "scores": 0.05}
         self.parts = nn.ParameterDict()
         for name, shape in SHAPES.items():
@@ -74,7 +74,7 @@ class _PriceNetwork(nn.Module):
             self.parts[name] = nn.Parameter(value)
 
     def forward(self, windows: Sequence[Features]) -> tuple[Tensor, Tensor, Tensor]:
-        """Return prices and worths of all leaves and scores of all jobs, of one window after the other."""
+        """Return prices and worths of all leaves and scores of all jobs, one window after the other."""
 
         def joined(name: str) -> Tensor:
             return torch.from_numpy(np.concatenate([getattr(window, name) for window in windows]))
@@ -89,7 +89,7 @@ class _PriceNetwork(nn.Module):
         window_of_leaf, window_of_job, window_of_pod = (
             torch.from_numpy(np.repeat(np.arange(n_windows), counts)) for counts in (n_leaves, n_jobs, n_pods)
         )
-        # Pods are numbered through.
+        # Number the pods of all windows consecutively.
         pod = joined("pod") + torch.from_numpy(np.repeat(np.cumsum([0, *n_pods[:-1]]), n_leaves))
         leaf_features, job_features = joined("leaves"), joined("jobs")
         leaves = torch.relu(leaf_features @ parts["leaf_in"] + parts["leaf_in_bias"])
@@ -114,7 +114,7 @@ class _PriceNetwork(nn.Module):
 
 
 class Case:
-    """A window to learn from, and the best allocation of it that is known."""
+    """A training window, and its best known allocation."""
 
     def __init__(self, problem: TopologyProblem, known: Allocation) -> None:
         encoding = encode(problem)
@@ -129,7 +129,7 @@ class Case:
         self._state = insertion_state(self.tree, int(self.distinct[-1]))._replace(tie_break=0.0)
 
     def learn_of(self, allocation: Allocation) -> None:
-        """Take an allocation as the best known one, and set ``known`` to its nodes of each job and leaf."""
+        """Set the best known allocation, and set ``known`` to its nodes by job and leaf."""
         self.allocation = allocation
         leaf = np.empty(len(self.problem.idle_nodes), dtype=np.int64)
         n_leaves = len(self.tree.leaf_first) - 1
@@ -144,18 +144,18 @@ class Case:
         return self._state
 
     def bound(self, prices: FloatArray) -> tuple[float, FloatArray]:
-        """Return the largest saving that prices leave possible, in hops, and its subgradient."""
+        """Return the bound of savings that prices prove, in hops, and its subgradient."""
         spare, alone = np.empty(len(prices)), np.empty(len(self.distinct))
         state = self.idle_state()
         return dual_bound(self.tree, state, self.distinct, self.multiplicity, prices, spare, alone), spare
 
     def first(self, worth: FloatArray, scores: FloatArray, fading: float) -> float:
-        """Return the savings of the first allocation, in hops, and set ``counts`` to its nodes of each job and leaf."""
+        """Return the savings of the first allocation, in hops, and set ``counts`` to its nodes by job and leaf."""
         order = np.argsort(-scores, kind="stable")
         return insert_priced(self.tree, self.idle_state(), self.sizes, order, worth, fading, 0.0, self.counts)
 
     def savings(self, counts: IntArray) -> FloatArray:
-        """Return the savings of every job with these nodes of each leaf, in hops."""
+        """Return the savings of every job, in hops, given its nodes of each leaf."""
         every = np.zeros((len(counts), len(self.tree.idle)))
         n_leaves = counts.shape[1]
         every[:, :n_leaves] = counts
@@ -167,7 +167,7 @@ class Case:
 
 
 class PriceLearner(ModelLearner):
-    """Learns prices from windows, large ones among them; see `learned.rl.workers.Learner`."""
+    """Learns prices from windows, including large ones; see `learned.rl.workers.Learner`."""
 
     state = (*ModelLearner.state, "_rng", "_samples", "_updates")
 
@@ -180,7 +180,7 @@ class PriceLearner(ModelLearner):
         self._improved: set[int] = set()
 
     def rate(self, share: float) -> float:
-        """Learning rate, which rises linearly and falls as a cosine."""
+        """Return the learning rate, which rises linearly and then falls as a cosine."""
         return self._settings.learning_rate * min(1.0, 20 * share + 1e-3) * 0.5 * (1 + math.cos(math.pi * share))
 
     def update(self, share: float) -> dict[str, float]:
@@ -211,7 +211,7 @@ class PriceLearner(ModelLearner):
             saving, *gradients = self._lessons(case, worth, order, share)
             saved += saving
             taught.append((spare / case.asked, *gradients))
-        # A loss that has these gradients.
+        # Construct a loss that has these gradients.
         by_prices, by_worths, by_order, moved, is_known = (
             torch.from_numpy(np.concatenate(parts).astype(np.float32)) for parts in zip(*taught, strict=True)
         )
@@ -239,7 +239,7 @@ class PriceLearner(ModelLearner):
     def _lessons(
         self, case: Case, worth: FloatArray, scores: FloatArray, share: float
     ) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray]:
-        # What the first allocation saves, gradients by worths and order scores, which jobs have to move, their weights.
+        # Savings of the first allocation, gradients by worths and order scores, jobs that must move, and their weights.
         settings, unit = self._settings, case.features.unit
         by_worth, (by_order, moved, weights) = np.zeros(len(worth)), np.zeros((3, len(scores)))
         if share < settings.bound_only or unit == 0.0:
@@ -248,7 +248,7 @@ class PriceLearner(ModelLearner):
         order = np.argsort(-(scores + settings.order_noise * self._rng.standard_normal(len(scores))), kind="stable")
         imitate(case.tree, case.idle_state(), case.sizes, order, disturbed, settings.fading, case.known, by_worth)
         if 1 < len(case.sizes) <= settings.most_explored:
-            # The better of disturbed orders teach, along their disturbances.
+            # Move order scores along the disturbances that led to better allocations.
             noise = self._rng.standard_normal((settings.samples // 2, len(scores)))
             noise = np.vstack((noise, -noise))
             orders = scores + settings.order_noise * noise
@@ -264,7 +264,7 @@ class PriceLearner(ModelLearner):
 def _improved(
     problem: TopologyProblem, known: Allocation, weights: Weights, steps: int, rng: np.random.Generator
 ) -> Allocation:
-    """Search on from the best known allocation, guided by the network as it is; return the best one found."""
+    """Continue the search from the best known allocation, guided by the current network; return the best one found."""
     solver, window, seed = LnsPrices(), EncodedProblem.of(problem), int(rng.integers(2**62))
     moves = solver.moves(len(problem.jobs))
     state, _ = solver.begin_guided(window, weights, moves, seed)

@@ -1,9 +1,10 @@
 """Features of a window, the network's parameters as plain arrays, and its forward pass without torch.
 
-It sees shares and ratios, none of which grows with the cluster: every number of a leaf or a job is within 0 .. 1 and
-made of sums over all leaves, pods (the groups next above the leaves) and jobs. Leaves and jobs are embedded one by one;
-what is pooled of them (all leaves of a pod, all leaves, all jobs, each weighted by its share of nodes) joins every
-one's second layer. So it does not matter how leaves, pods and jobs are numbered, nor how many there are.
+The features are shares and ratios that do not grow with the cluster: every number of a leaf or a job is within 0 .. 1
+and computed from sums over all leaves, pods (the groups directly above the leaves) and jobs. Leaves and jobs are
+embedded one by one. The second layer of each also gets pooled embeddings: sums over the leaves of its pod, over all
+leaves and over all jobs, each weighted by its share of nodes. So neither the numbering nor the number of leaves, pods
+and jobs matters.
 """
 
 from typing import Annotated, NamedTuple
@@ -16,10 +17,10 @@ from allocopt.kernels.arrays import put, record_type, stable_order
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 
-OF_VALUE = 9  # Features of a number of idle nodes, which leaves and pods have alike
+OF_VALUE = 9  # Number of features of a count of idle nodes, the same for leaves and pods
 LEAF_FEATURES, JOB_FEATURES = 2 * OF_VALUE + 16, 12
-MOST_SUMMED = 24  # Jobs of which sums of sizes are made; more of them reach nearly every sum
-WIDTH = 32  # Numbers in the embedding of a leaf or a job
+MOST_SUMMED = 24  # Most jobs whose sums of sizes are enumerated; with more, nearly every sum can be reached
+WIDTH = 32  # Size of the embedding of a leaf or a job
 Matrix = Annotated[Float32Array, 2]
 
 
@@ -29,21 +30,21 @@ class Features(NamedTuple):
     leaves: Matrix  # Features of every leaf, shape ``(leaves, LEAF_FEATURES)``
     jobs: Matrix  # Features of every job, shape ``(J, JOB_FEATURES)``
     pod: IntArray  # Pod of every leaf, numbered from 0, shape ``(leaves,)``
-    # Idle nodes of every leaf as a share of all and of its pod's, shape ``(leaves,)``
+    # Idle nodes of every leaf as a share of all idle nodes, and of those of its pod, shape ``(leaves,)``
     leaf_share: Float32Array
     pod_share: Float32Array
-    job_share: Float32Array  # Nodes of every job as a share of all that are asked for, shape ``(J,)``
-    unit: float  # Hops that a node saves at most per node of its job: the unit of prices
+    job_share: Float32Array  # Nodes of every job as a share of those of all jobs, shape ``(J,)``
+    unit: float  # Most hops that a node can save per node of its job: the unit of prices
 
 
 class _Tables(NamedTuple):
-    """Sums over jobs, leaves and pods up to every number x of nodes, ``0 .. most idle nodes of a pod``."""
+    """Sums over jobs, leaves and pods, indexed by a number x of nodes, ``0 .. most idle nodes of a pod``."""
 
-    sizes: IntArray  # Of the jobs, the smallest first
-    before: FloatArray  # Nodes of all jobs before each of these, and of all jobs
+    sizes: IntArray  # Sizes of the jobs, the smallest first; indexed by job
+    before: FloatArray  # Nodes of all smaller jobs for each job, and at last of all jobs; indexed by job
     jobs: IntArray  # Number of jobs of at most x nodes
     filled: IntArray  # Largest sum of job sizes that is at most x
-    # Idle nodes of all leaves, and of all pods, that have more than x
+    # Sum of the idle nodes of all leaves, and of all pods, that have more than x idle nodes
     leaves: FloatArray
     pods: FloatArray
 
@@ -89,7 +90,7 @@ def _write_value(
 
 @helper(allocates=True)
 def _pods_of(tree: GroupTree) -> tuple[IntArray, IntArray, float]:
-    # The pod of every leaf, the vertex of every pod, and the most hops that a node saves of those per node.
+    # Return the pod of every leaf, the vertex of every pod, and the unit of prices (`Features.unit`).
     n_leaves = tree.leaf_first.size - 1
     parent = np.full(tree.idle.size, tree.idle.size - 1)
     for vertex in range(tree.idle.size):
@@ -194,25 +195,25 @@ def features_of(tree: GroupTree, sizes: IntArray) -> Features:
 
 
 class Weights(NamedTuple):
-    """The parameters, matrices with one row per input, of `SHAPES`."""
+    """The parameters, with the shapes of `SHAPES`; matrices have one row per input."""
 
     # From the features of leaves and of jobs to their embeddings
     leaf_in: Matrix
     leaf_in_bias: Float32Array
     job_in: Matrix
     job_in_bias: Float32Array
-    # Second layer of a leaf: from its embedding, those of its pod, of all leaves, of all jobs
+    # Second layer of a leaf: inputs are the embedding of the leaf, and those pooled over its pod, all leaves, all jobs
     leaf_own: Matrix
     leaf_pod: Matrix
     leaf_all: Matrix
     leaf_jobs: Matrix
     leaf_bias: Float32Array
-    # Second layer of a job: from its embedding, those of all leaves, of all jobs
+    # Second layer of a job: inputs are the embedding of the job, and those pooled over all leaves and all jobs
     job_own: Matrix
     job_all: Matrix
     job_jobs: Matrix
     job_bias: Float32Array
-    # Heads of leaves, price and worth, and those of jobs, order and destruction
+    # Heads of leaves: price and worth; heads of jobs: order and destruction
     price: Matrix
     price_bias: Float32Array
     scores: Matrix
@@ -222,8 +223,8 @@ class Weights(NamedTuple):
 class Prediction(NamedTuple):
     """Prices and scores that the network predicts for a window."""
 
-    prices: FloatArray  # Hops per node of every leaf, none negative, by which the bound is computed
-    # Hops per node of every leaf by which jobs are inserted: what it is worth to later ones, up to a constant
+    prices: FloatArray  # Prices for the bound: hops per node of every leaf, not negative
+    # Prices for the insertion of jobs: what a node of every leaf is worth to later jobs, in hops, up to a constant
     worth: FloatArray
     order: FloatArray  # Jobs with higher scores are inserted first, shape ``(J,)``
     destruction: FloatArray  # Jobs with higher scores are removed more often, shape ``(J,)``
@@ -257,13 +258,13 @@ def _add_product(row: Float32Array, matrix: Float32Array, out: Float32Array) -> 
 @inlined
 def _set_positive(row: Float32Array) -> None:
     for i in range(row.size):
-        # `max` minds numbers that are none, and is no vector instruction.
+        # `max` handles NaN and cannot be vectorized.
         row[i] = row[i] if row[i] > np.float32(0.0) else np.float32(0.0)
 
 
 @inlined
 def _finish_columns(matrix: Float32Array, columns: Float32Array, out: Float32Array) -> None:
-    # Adds the product and cuts at zero. With all leaves on the inside, vector instructions have enough to do.
+    # Add the product and cut at zero. The inner loop runs over all leaves, so that it vectorizes well.
     for k in range(WIDTH):
         target = out[k]
         for i in range(columns.shape[0]):
@@ -283,7 +284,7 @@ def _add_head(hidden: Float32Array, head: Float32Array, out: Float32Array) -> No
 
 @helper(allocates=True)
 def _pooled(features: Features, leaves: Float32Array, jobs: Float32Array) -> tuple[Float32Array, Float32Array]:
-    # Sums over the leaves of every pod, and those over all leaves and all jobs.
+    # Return sums over the leaves of every pod, and the sums over all leaves and over all jobs.
     n_leaves, n_jobs = leaves.shape[1], jobs.shape[0]
     n_pods = features.pod.max() + 1
     pods = np.zeros((n_pods, WIDTH), dtype=np.float32)

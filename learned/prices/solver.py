@@ -1,4 +1,4 @@
-"""Solver ``lns-prices``: the large neighbourhood search of ``lns``, begun by one glance of a network at the window."""
+"""Solver ``lns-prices``: the large neighbourhood search of ``lns``, started and guided by a network's prediction."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -43,28 +43,28 @@ from learned.prices.insertion import bound_alone, insert_priced
 from learned.prices.network import SHAPES, WEIGHTS, Prediction, Weights, features_of, predict
 from learned.weights import FOLDER, SUFFIX, Card, check_shapes, load_weights
 
-# Time of an insertion per idle node and node of the largest job, and the part of the time that a glance may take
+# Time of an insertion per idle node and node of the largest job, and largest share of the time for the prediction
 INSERTION_S, SHARE = 2e-10, 0.5
 SHIPPED = "lns-prices"  # Name of the weights that come with the package
 MOST_HUNT = 1000.0
-# Share of the steps that begin with the job that regrets its place most, at the predicted prices, and of how many
+# Share of the steps that begin with the job of the largest regret at the predicted prices, and among how many jobs
 WORSE, RIVALS = 0.9, 4
-# Number of jobs up to which every job is charged exactly, and the relative error of the charge beyond
+# Largest number of jobs that are all charged exactly, and the relative error of charges with more jobs
 FEW_JOBS, TOLERANCE = 30, 0.15
 BEGUN = types.Tuple((STATE, float64))
 
 
 @dataclass(frozen=True, slots=True)
 class LnsPrices(Lns):
-    """Inserts jobs where a network's prices say, then searches on around these prices, which prove a bound."""
+    """Inserts jobs by a network's predicted prices, which also prove a bound, then continues with a guided search."""
 
     hottest: float = 0.7
     coldest: float = 0.05
     most_removed: int = 6
-    guidance: float = 0.85  # By what the predicted worths are multiplied in the search
-    fading: float = 0.5  # Worths fall with the share of nodes that is still to be inserted, to this power
-    hunt: float = 0.0  # By what the predicted destruction scores are multiplied, in 0 .. 1000; they are added to hops.
-    # ``lns-prices`` for the network that comes along, or a file that ``allocopt train lns-prices`` wrote
+    guidance: float = 0.85  # Factor of the predicted worths in the search
+    fading: float = 0.5  # Worths are multiplied by the share of nodes still to be inserted, to this power
+    hunt: float = 0.0  # Factor of the predicted destruction scores, 0 .. 1000; these are added to hops
+    # ``lns-prices`` for the shipped network, or a file that ``allocopt train lns-prices`` wrote
     weights: str = SHIPPED
 
     name: ClassVar[str] = "lns-prices"
@@ -83,7 +83,7 @@ class LnsPrices(Lns):
             raise UsageError(f"hunt is {self.hunt}, must be within 0 .. {MOST_HUNT:g}")
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        # The weights, too, are read before the clock of a solve starts.
+        # Read the weights, too, before the clock of a solve starts.
         self.loaded()
         return (_begin_guided, *START_KERNELS, search_neighbourhoods)
 
@@ -91,7 +91,7 @@ class LnsPrices(Lns):
         if run.clock.expired():
             return StopReason.TIME_LIMIT
         largest, n_jobs = int(problem.sizes.max()), len(problem.jobs)
-        # A glance at most, about: an insertion for every distinct size, and a bound.
+        # Rough upper limit of the time of a prediction: an insertion for every distinct size, and a bound.
         seconds = INSERTION_S * len(problem.idle_nodes) * largest * 2 * min(n_jobs, largest)
         if seconds > SHARE * run.clock.remaining():
             return Lns(self.steps).search(problem, run, budget, seed)
@@ -111,14 +111,14 @@ class LnsPrices(Lns):
         return moves._replace(worse=WORSE, rivals=RIVALS, guidance=self.guidance, fading=self.fading)
 
     def begin_guided(self, window: EncodedProblem, weights: Weights, moves: Moves, seed: int) -> tuple[State, float]:
-        """Begin the guided search of a window; return its state, and a bound of what allocations save, in hops."""
+        """Begin the guided search of a window; return its state, and an upper bound of savings, in hops."""
         tree, sizes = window.tree, window.encoding.sizes
         state, most = _begin_guided(tree, sizes, weights, self.hunt, self.most_removed, moves, folded(seed))
         return state, float(most)
 
 
 def _proof(window: EncodedProblem, prices: FloatArray, most: float) -> PartPrices:
-    """Return the certificate of what the jobs save alone, or less what they pay for the nodes of each leaf."""
+    """Return the certificate of the bound: with prices, or without if single jobs without prices give a better one."""
     if float(window.alone().sum()) <= most:
         return PartPrices()
     of_position = np.empty(window.encoding.n_idle)
@@ -134,16 +134,16 @@ def _packed(arrays: Mapping[str, Float32Array], card: Card) -> Weights:
 class _Glance(NamedTuple):
     """First allocation and bounds of a window by one prediction."""
 
-    alone: FloatArray  # What each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``
-    priced: FloatArray  # The same less what it would pay at the predicted prices
-    most: float  # No allocation saves more, by the predicted prices, in hops
-    saving: float  # What the first allocation saves, in hops
-    holdings: Holdings  # Who holds what in it; savings are not computed
+    alone: FloatArray  # Saving of each job if it had all idle nodes for itself, in hops, shape ``(J,)``
+    priced: FloatArray  # The same at the predicted prices, minus what the job would pay
+    most: float  # Upper bound of savings by the predicted prices, in hops
+    saving: float  # Saving of the first allocation, in hops
+    holdings: Holdings  # Nodes of each job in the first allocation; savings are not computed
 
 
 @helper(allocates=True)
 def glance(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: float) -> _Glance:
-    """Insert jobs of these sizes as a prediction says, and compute the bounds."""
+    """Insert jobs of these sizes by a prediction, and compute the bounds."""
     largest = sizes.max()
     state = idle_state(tree, largest, 0.0)
     fill_tables(tree, state, largest)
@@ -172,7 +172,7 @@ def begin_following(
     moves: Moves,
     seed: int,
 ) -> tuple[State, float]:
-    """Begin the guided search by a prediction; return its state, and what no allocation saves more than, in hops."""
+    """Begin the guided search by a prediction; return its state, and an upper bound of savings, in hops."""
     seen = glance(tree, sizes, prediction, moves.fading)
     state = begin_at(tree, sizes, seen.holdings, seen.priced, most_removed, moves, seed)
     put(prediction.worth, state.groups.worth)

@@ -1,4 +1,4 @@
-"""Training ``lns-prices`` on replays on clusters of many shapes, and on synthetic windows of many idle nodes."""
+"""Training ``lns-prices``: on replays on clusters of many shapes, and on synthetic windows with many idle nodes."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -22,10 +22,10 @@ from learned.rl.workers import Workers
 if TYPE_CHECKING:
     from learned.prices.learner import PriceLearner
 
-MOST_IDLE = 4000  # Idle nodes of the largest windows to train on
-MOST_EXACT, STATES = 8, 50_000  # Jobs up to which ``exact`` is asked for the optimum, and how hard it tries
-EVALUATION_SEEDS = range(1_000_000, 2_000_000)  # Of windows that nothing is trained on, besides the shipped ones
-UNSEEN = FatTree(25, 4, 10)  # The cluster that no window to train on comes from: that of the NSA paper's repository
+MOST_IDLE = 4000  # Idle nodes of the largest training windows
+MOST_EXACT, STATES = 8, 50_000  # Most jobs of a window for which ``exact`` is tried, and its limit of states
+EVALUATION_SEEDS = range(1_000_000, 2_000_000)  # Seeds of windows that no training uses, besides the shipped windows
+UNSEEN = FatTree(25, 4, 10)  # Cluster of the NSA paper's repository, from which no training window comes
 ALLOCATORS = (("greedy", "free"), ("best-fit", "free"), ("sequential", "scas"), ("annealing", "dcas"))
 
 
@@ -34,9 +34,9 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
     """Trains the network of `lns-prices` on windows of the paper's workload on clusters of many shapes."""
 
     updates: int = option(12_000, least=1)
-    windows: int = option(1500, least=1)  # Windows of the paper's cluster, and as many of other shapes
+    windows: int = option(1500, least=1)  # Number of windows of the paper's cluster, and of clusters of other shapes
     large_windows: int = option(300, least=0)  # Windows of 300 to 4,000 idle nodes
-    # Steps of the search whose allocations are imitated in windows that ``exact`` does not prove
+    # Steps of the search that finds allocations to imitate in windows that ``exact`` does not solve
     label_steps: int = option(20_000, least=1)
 
     name: ClassVar[str] = "lns-prices"
@@ -48,7 +48,7 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
     def check_seed(self, seed: int) -> None:
         super().check_seed(seed)
         if seed in EVALUATION_SEEDS:
-            raise UsageError(f"seed {seed} is reserved for evaluation: take one below {EVALUATION_SEEDS.start}")
+            raise UsageError(f"seed {seed} is reserved for evaluation; take one below {EVALUATION_SEEDS.start}")
 
     def card_settings(self) -> dict[str, Any]:
         from learned.prices.learner import Settings
@@ -79,10 +79,10 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
 
 
 def _replayed(rng: np.random.Generator, topology: FatTree, count: int, most: int = 40) -> Iterator[TopologyProblem]:
-    # The NSA paper's workload, with jobs of at most ``most`` nodes, by some simple allocator.
+    # Replay the NSA paper's workload, with jobs of at most ``most`` nodes, under a random simple allocator.
     name, strategy = ALLOCATORS[int(rng.integers(len(ALLOCATORS)))]
     allocate = solver_allocator(name, strategy, 100, rng)
-    # As busy as the paper's cluster: arrivals that ask for a fifth more than there is.
+    # Make the cluster as busy as the paper's: arriving jobs ask for a fifth more than it has.
     scale = 1000 * most / (40 * topology.size)
     gap_s = (max(1, round(5 * scale)), max(2, round(30 * scale)))
     workload = uniform_workload(40 * count + 400, rng, (1, most), gap_s=gap_s).fitting(topology.size)

@@ -1,1 +1,1 @@
-"""Evolved priorities: a queue order by a small network, whose weights an evolution strategy finds by simulation."""
+"""Evolved priorities: a queue order by a small network, whose weights come from an evolution strategy in simulation."""

@@ -1,4 +1,4 @@
-"""Goals of evolution: the loss of a schedule beside that of EASY."""
+"""Goals of evolution: the loss of a schedule relative to that of EASY."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ import numpy as np
 
 from allocopt.simulator.schedule import Schedule
 
-WAIT_S, LONGEST_S = 60.0, 600.0  # added to mean and longest waits, so that ratios of short ones count little
+WAIT_S, LONGEST_S = 60.0, 600.0  # added to mean and longest waits, so that ratios of short waits count little
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a network is evolved for: a loss of its schedule of a block of jobs, in ratios to that of EASY.
+    """Objective of evolution: a loss of the schedule of a block of jobs, relative to that of EASY.
 
-    The loss is a weighted sum of the logarithms of the ratios of mean waits and of mean bounded slowdowns, plus a
-    weight times the logarithm of the ratio of longest waits over a tolerated one, where that is exceeded.
+    The loss is a weighted sum of the logarithms of the ratios of mean waits and of mean bounded slowdowns. If the ratio
+    of longest waits exceeds a tolerated one, a weight times the logarithm of this excess is added.
     """
 
     wait: float
@@ -42,7 +42,7 @@ GOALS: Mapping[str, Goal] = MappingProxyType(
         "fair": Goal(wait=0.5, slowdown=0.25, longest=4.0, tolerated=0.8),
     }
 )
-"""Goals by name, which are those of the weights that come with the package."""
+"""Goals by name; the shipped weights have the same names."""
 
 
 class Waits(NamedTuple):
@@ -54,6 +54,6 @@ class Waits(NamedTuple):
 
     @classmethod
     def of(cls, schedule: Schedule) -> "Waits":
-        """Measure a schedule."""
+        """Return the measures of a schedule."""
         times = schedule.job_times
         return cls(float(times.wait_s.mean()), float(times.wait_s.max()), float(times.bounded_slowdown.mean()))

@@ -1,4 +1,4 @@
-"""An evolution strategy that finds the numbers of a queue order: its candidates schedule blocks of jobs of traces."""
+"""An evolution strategy for the numbers of a queue order; each candidate schedules blocks of jobs of traces."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,7 @@ EASY = ListScheduler(FirstComeFirstServed(), Backfill.EASY)
 
 
 class Site(NamedTuple):
-    """A trace and the machine that it runs on, or its number of processors."""
+    """A trace and its machine, or the number of processors of the machine."""
 
     workload: Workload
     machine: int | Cluster
@@ -34,17 +34,18 @@ class Family(Protocol):
     """Queue orders that differ by a vector of numbers."""
 
     def first(self, rng: np.random.Generator) -> FloatArray:
-        """Return the numbers to begin with, about as large as the steps of evolution."""
+        """Return the initial numbers, about as large as the steps of evolution."""
 
     def order(self, parameters: FloatArray) -> QueueOrder:
-        """Return the queue order of some numbers."""
+        """Return the queue order with these numbers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Networks:
-    """The orders by scores of networks with so many hidden neurons, in which some features count.
+    """Queue orders by the scores of networks that use some features and have ``hidden`` hidden neurons.
 
-    Raises ValueError if the network to begin with, if there is one, has another number of hidden neurons.
+    ``start`` is the initial network, None for the default. Raises ValueError if it has another number of hidden
+    neurons.
     """
 
     features: tuple[str, ...]
@@ -56,36 +57,36 @@ class Networks:
             parameters_of(self.start, self.features, self.hidden)
 
     def first(self, rng: np.random.Generator) -> FloatArray:
-        """Return the numbers of the network to begin with."""
+        """Return the numbers of the initial network."""
         if self.start is None:
             return first_parameters(self.features, self.hidden, rng)
         return parameters_of(self.start, self.features, self.hidden)
 
     def order(self, parameters: FloatArray) -> NetworkOrder:
-        """Return the order by a network."""
+        """Return the order by the network with these numbers."""
         return NetworkOrder(network_of(parameters, self.features, self.hidden))
 
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """How queue orders are evolved.
+    """Settings of the evolution of queue orders.
 
     Parameters
     ----------
     goal
         The loss of a block.
     population
-        Candidates of a generation.
+        Number of candidates of a generation.
     blocks
-        Blocks that each candidate of a generation schedules, the same for all; the traces take turns.
+        Number of blocks that each candidate of a generation schedules, the same for all; the traces take turns.
     block_jobs
-        Consecutive jobs of a block.
+        Number of consecutive jobs of a block.
     sigma
         Standard deviation of the first candidates.
     jitter
-        Standard deviation of what run times are varied by, as a logarithm.
+        Standard deviation of the logarithm of the factors by which run times are varied.
     threads
-        Simulations at a time.
+        Number of simulations at a time.
     """
 
     goal: Goal
@@ -111,7 +112,7 @@ class PriorityLearner(EvolutionLearner):
         super().__init__(family.first(rng), evolution.population, evolution.sigma, rng)
 
     def losses(self, candidates: Sequence[FloatArray]) -> FloatArray:
-        """Return the losses of the orders of candidates on new blocks."""
+        """Return the losses of the candidates' orders on new blocks."""
         n_blocks = self._evolution.blocks
         blocks = [self.drawn(self._generations * n_blocks + at) for at in range(n_blocks)]
         return self.losses_on(list(map(self._family.order, candidates)), blocks)
@@ -126,13 +127,13 @@ class PriorityLearner(EvolutionLearner):
 
     def losses_on(self, orders: Sequence[QueueOrder], blocks: Sequence[Site]) -> FloatArray:
         """Return the loss of each order on each block, shape ``(orders, blocks)``."""
-        # EASY first, which also compiles what is called.
+        # Run EASY first; this also compiles the kernels before threads start.
         easy = [_waits(EASY, block) for block in blocks]
         _waits(scheduler_of(orders[0]), blocks[0])
         runs: list[Callable[[], Waits]] = [
             partial(_waits, scheduler_of(order), block) for order in orders for block in blocks
         ]
-        # Kernels let other threads run meanwhile.
+        # Kernels release the GIL, so that threads run in parallel.
         with ThreadPoolExecutor(self._evolution.threads) as pool:
             found = list(pool.map(lambda run: run(), runs))
         losses = [self._evolution.goal.loss(waits, easy[at % len(blocks)]) for at, waits in enumerate(found)]
@@ -140,7 +141,7 @@ class PriorityLearner(EvolutionLearner):
 
 
 def worth(order: QueueOrder, site: Site, variants: int, jitter: float, rng: np.random.Generator) -> Interval:
-    """Return what an order is worth on so many variants of a trace: the mean wait over that of EASY."""
+    """Return the mean wait of an order over that of EASY, with its interval over ``variants`` variants of a trace."""
     ratios = []
     for _ in range(variants):
         variant = Site(varied_run_times(site.workload, rng, jitter), site.machine)

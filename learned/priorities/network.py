@@ -1,4 +1,4 @@
-"""The network that scores waiting jobs, and the vector of numbers that evolution changes.
+"""The network that scores waiting jobs, and the vector of numbers that evolution optimizes.
 
 Evolution works on features that are scaled to about -2 .. 2. `network_of` undoes the scaling in the weights, so that
 the simulator takes features as `allocopt.simulator.scoring.FEATURES` defines them.
@@ -33,15 +33,15 @@ SCALES: Mapping[str, tuple[float, float]] = MappingProxyType(
         "idle": (0.2, 0.25),
     }
 )
-"""Usual value of each feature, and how far it usually is from that; features stand in the order of `FEATURES`."""
+"""Typical value of each feature, and its typical deviation from it, in the order of `FEATURES`."""
 
 _CENTRES, _SPREADS = (np.array([SCALES[name][column] for name in FEATURES]) for column in range(2))
 
 
 def first_parameters(features: Sequence[str], hidden: int, rng: np.random.Generator) -> FloatArray:
-    """Return numbers to begin with for a network of some features and so many hidden neurons; see `network_of`.
+    """Return initial numbers for a network with these features and ``hidden`` hidden neurons; see `network_of`.
 
-    The order is that of UNICEP without sizes (wait over limit), or of the wait alone, and neurons are weak and random.
+    The order is that of UNICEP without sizes (wait over limit), or that of the wait only. Neurons are weak and random.
     """
     first = "wait_per_limit" if "wait_per_limit" in features else "wait"
     linear = [-1.0 if name == first else 0.0 for name in features]
@@ -49,12 +49,12 @@ def first_parameters(features: Sequence[str], hidden: int, rng: np.random.Genera
 
 
 def parameters_of(network: FloatArray, features: Sequence[str], hidden: int) -> FloatArray:
-    """Return the numbers of a network; see `network_of`, which this undoes.
+    """Return the numbers of a network: the inverse of `network_of`.
 
     Raises ValueError if the network has another number of hidden neurons.
     """
     if network.shape != (N_ROWS, 1 + hidden):
-        raise ValueError(f"the network has {network.shape[1] - 1} hidden neurons, not {hidden}")
+        raise ValueError(f"the network has {network.shape[1] - 1} hidden neurons, must have {hidden}")
     used = [list(FEATURES).index(name) for name in features]
     weights = network[:N_FEATURES] * _SPREADS[:, None]
     biases = network[BIAS] + (_CENTRES / _SPREADS) @ weights
@@ -63,10 +63,10 @@ def parameters_of(network: FloatArray, features: Sequence[str], hidden: int) -> 
 
 
 def network_of(parameters: FloatArray, features: Sequence[str], hidden: int) -> FloatArray:
-    """Return the network of some numbers, shape ``(F + 2, H + 1)``; see `allocopt.simulator.scoring`.
+    """Return the network with these numbers, shape ``(F + 2, H + 1)``; see `allocopt.simulator.scoring`.
 
-    The numbers are a weight of each of the scaled features that count, and then for each neuron its weights, its bias,
-    and what it counts.
+    The numbers are the weights of the scaled features in use, then for each neuron its weights, its bias, and its
+    weight in the score.
     """
     used, k = [list(FEATURES).index(name) for name in features], len(features)
     neurons = parameters[k:].reshape(hidden, k + 2)

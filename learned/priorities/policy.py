@@ -1,4 +1,4 @@
-"""Queue order ``evolved-priority``: waiting jobs by the score of an evolved network, the lowest first."""
+"""Queue order ``evolved-priority``: sorts waiting jobs by the score of an evolved network, the lowest first."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -21,15 +21,15 @@ def _network(weights: dict[str, Float32Array], card: Card) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class EvolvedPriority:
-    """Order jobs by what is known of them, of their users and of the queue; see docs/simulator.md, section Scores.
+    """Order jobs by features of jobs, of their users and of the queue; see docs/simulator.md, section Scores.
 
     Raises `UsageError` if there are no such weights, and `BadFileError` if they cannot be read.
 
     Parameters
     ----------
     weights
-        Weights that come with the package, by what they care about: ``balanced``, ``slowdown`` or ``fair``; or a file
-        that ``allocopt train evolved-priority`` wrote.
+        Shipped weights, named after their goal: ``balanced``, ``slowdown`` or ``fair``; or a file that ``allocopt train
+        evolved-priority`` wrote.
     """
 
     weights: str = "balanced"

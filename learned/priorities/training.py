@@ -1,4 +1,4 @@
-"""Trainings of queue orders that are evolved on traces: networks that score jobs, and weights of Slurm's priorities."""
+"""Trainings that evolve queue orders on traces: networks that score jobs, and weights of Slurm's priorities."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -23,25 +23,25 @@ from learned.rl.workers import Workers
 if TYPE_CHECKING:
     from learned.priorities.learner import Family, Networks, PriorityLearner, Site
 
-JUDGED_VARIANTS = 20  # of the jobs that are held out
+JUDGED_VARIANTS = 20  # number of variants of the held-out jobs on which an order is evaluated
 
 
 @dataclass(frozen=True)
 class OrderTraining(DeclaredTraining["PriorityLearner"]):
-    """Evolves a queue order by CMA-ES: its candidates schedule blocks of jobs of traces."""
+    """Evolves a queue order by CMA-ES; its candidates schedule blocks of jobs of traces."""
 
     trace: str = ""  # Workload file, or several separated by commas
-    processors: int | str = 0  # Size of the machine, or sizes separated by commas; 0 for what the trace says
+    processors: int | str = 0  # Size of the machine, or sizes separated by commas; 0 for the size in the trace
     cluster: str = ""  # Files of the cluster on which the jobs of the trace run, separated by commas
-    # What it is evolved for: a loss of mean wait, bounded slowdown and longest wait; see `Goal`
+    # Objective: a loss of mean wait, bounded slowdown and longest wait; see `Goal`
     goal: str = option("balanced", among=GOALS)
     generations: int = option(300, least=1)
     population: int = option(48, least=4)
-    blocks: int = option(8, least=1)  # Blocks of jobs that a generation schedules; the traces take turns
+    blocks: int = option(8, least=1)  # Number of blocks of jobs of a generation; the traces take turns
     block_jobs: int = option(2500, least=2)
     sigma: float = option(0.3, least=1e-6)  # Standard deviation of the first candidates
-    jitter: float = option(JITTER, least=0.0)  # Of run times: standard deviation of the logarithm of their factors
-    # Share of each trace, its end, that is not trained on but judged: what the order is worth there
+    jitter: float = option(JITTER, least=0.0)  # Standard deviation of the logarithm of the factors of run times
+    # Share of each trace, at its end, that is not used for training but to evaluate the order
     held_out: float = option(0.2, least=0.0, most=0.9)
     threads: int = option(2, least=1)
 
@@ -49,7 +49,7 @@ class OrderTraining(DeclaredTraining["PriorityLearner"]):
 
     def __post_init__(self) -> None:
         if not self.trace:
-            raise UsageError(f"{self.name} needs a trace to learn from: give --trace FILE")
+            raise UsageError(f"{self.name} needs a trace; give --trace FILE")
         super().__post_init__()
         check_sizes(self.trace, self.processors, self.cluster)
 
@@ -62,7 +62,7 @@ class OrderTraining(DeclaredTraining["PriorityLearner"]):
         return self.generations
 
     def card_settings(self) -> dict[str, Any]:
-        # How many simulations ran at a time does not matter to the result.
+        # The number of threads does not affect the result.
         return {name: value for name, value in super().card_settings().items() if name != "threads"}
 
     def remarks(self, told: Mapping[str, Any]) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class OrderTraining(DeclaredTraining["PriorityLearner"]):
         )
 
     def _told(self, order: QueueOrder) -> dict[str, Any]:
-        """Return what the card tells of an order: whom to thank for the traces, and what it is worth."""
+        """Return the card's entries for an order: acknowledgement of the traces, and mean wait relative to EASY's."""
         from learned.priorities.learner import worth
 
         judged = {
@@ -85,7 +85,7 @@ class OrderTraining(DeclaredTraining["PriorityLearner"]):
 
     def _learner(self, seed: int, workers: Workers) -> "PriorityLearner":
         if find_spec("cmaes") is None:
-            raise MissingPackageError("evolution needs the package 'cmaes', which is not installed: allocopt[train]")
+            raise MissingPackageError("evolution needs the package 'cmaes'; install allocopt[train]")
         from learned.priorities.learner import Evolution, PriorityLearner
 
         evolution = Evolution(
@@ -101,10 +101,10 @@ class OrderTraining(DeclaredTraining["PriorityLearner"]):
 
     @abstractmethod
     def _family(self) -> "Family":
-        """Return the orders among which one is found."""
+        """Return the family of orders to search."""
 
     def _sites(self, *, is_held_out: bool) -> "list[Site]":
-        """Return the beginnings of the traces, or the ends that are held out, with their machines."""
+        """Return the training parts of the traces, or the held-out ends, with their machines."""
         from learned.priorities.learner import Site
 
         on_cluster = bool(self.cluster)
@@ -120,12 +120,11 @@ class OrderTraining(DeclaredTraining["PriorityLearner"]):
 
 @dataclass(frozen=True)
 class EvolvedPriorityTraining(OrderTraining):
-    """Evolves the network of `evolved-priority` by CMA-ES: its candidates schedule blocks of jobs of traces."""
+    """Evolves the network of `evolved-priority` by CMA-ES; its candidates schedule blocks of jobs of traces."""
 
-    # Weights to begin with, shipped ones or files separated by commas, of which the mean counts; if empty, the order of
-    # wait over limit
+    # Initial weights: the mean of shipped ones or files, separated by commas; if empty, the order of wait over limit
     start: str = ""
-    # Features that count, separated by commas, some of `FEATURES`; all of them if empty
+    # Features in use, separated by commas, out of `FEATURES`; all of them if empty
     features: str = ""
     hidden: int = option(8, least=0)  # Hidden neurons; 0 for a linear score
 
@@ -136,13 +135,13 @@ class EvolvedPriorityTraining(OrderTraining):
         super().__post_init__()
         unknown = set(self.named_features) - FEATURES.keys()
         if unknown or len(set(self.named_features)) != len(self.named_features):
-            raise UsageError(f"features are {self.features!r}, must be different ones of {', '.join(FEATURES)}")
+            raise UsageError(f"features are {self.features!r}, must be two or more of {', '.join(FEATURES)}, each once")
         if len(self.named_features) < 2:
             raise UsageError(f"features are {self.features!r}, must be at least two")
 
     @property
     def named_features(self) -> tuple[str, ...]:
-        """The features that count."""
+        """The features in use."""
         return tuple(self.features.split(",")) if self.features else tuple(FEATURES)
 
     def result(self, learner: "PriorityLearner") -> Trained:
@@ -158,21 +157,24 @@ class EvolvedPriorityTraining(OrderTraining):
         try:
             return Networks(self.named_features, self.hidden, start)
         except ValueError as error:
-            raise UsageError(f"evolution cannot begin with {self.start}: {error}") from None
+            raise UsageError(f"evolution cannot start with {self.start}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class MultifactorWeights:
-    """Slurm's multifactor priorities with the numbers ln(job size / age) and ln(processors / age) of their weights."""
+    """Slurm's multifactor priorities by two numbers, the logarithms of the weights of job size and processors.
+
+    Both weights are relative to that of age.
+    """
 
     max_age_days: float
 
     def first(self, rng: np.random.Generator) -> FloatArray:
-        """Return numbers with which a share of the machine counts little beside age."""
+        """Return numbers with which processors count little compared to age."""
         return np.array([0.0, -5.0])
 
     def order(self, parameters: FloatArray) -> Multifactor:
-        """Return the order with age at weight 1 and these logarithms of the weights of job size and processors."""
+        """Return the order whose weight of age is 1, with the given logarithms of the other weights."""
         job_size, cpu = np.exp(np.clip(parameters, -20.0, 20.0)).tolist()
         return Multifactor(
             age=1.0, job_size=job_size, cpu=cpu, max_age_days=self.max_age_days, small_relative_to_time=True
@@ -181,12 +183,12 @@ class MultifactorWeights:
 
 @dataclass(frozen=True)
 class MultifactorTraining(OrderTraining):
-    """Evolves the weights of Slurm's priority/multifactor; the card has them as lines of slurm.conf."""
+    """Evolves the weights of Slurm's priority/multifactor; the card lists them as lines of slurm.conf."""
 
     generations: int = option(40, least=1)
     population: int = option(12, least=4)
-    sigma: float = option(1.0, least=1e-6)  # Standard deviation of the first candidates, of logarithms of weights
-    max_age_days: float = option(365.0, least=1.0)  # PriorityMaxAge: beyond it age counts no more
+    sigma: float = option(1.0, least=1e-6)  # Standard deviation of the logarithms of weights of the first candidates
+    max_age_days: float = option(365.0, least=1.0)  # PriorityMaxAge: the age factor stops growing here
 
     name: ClassVar[str] = "multifactor"
 

@@ -1,1 +1,1 @@
-"""Reinforcement learning: algorithms, rollouts, the loop of every training and what it writes."""
+"""Reinforcement learning: algorithms, rollouts, the training loop and the files that it writes."""

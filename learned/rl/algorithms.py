@@ -1,13 +1,13 @@
 """Algorithms over masked, discrete actions, their rollouts, and the base classes of learners.
 
 - A2C (DRAS paper, section 3.2; Mnih et al., 2016) takes one gradient step per update. The advantage is the sum of
-  rewards up to the end of the update, plus the critic's value of the state after it, which the paper leaves out, minus
-  that of the state before the action.
+  rewards up to the end of the update, plus the critic's value of the state after it, minus its value of the state
+  before the action. The paper omits the second term.
 - PPO (Schulman et al., 2017) takes several steps, along the clipped objective.
 - REINFORCE (DRAS paper, Eq. 4; Williams, 1992) has no critic. The baseline of the k-th step of an update is the
-  cumulative reward from the k-th step on, averaged over all updates before and over the environments side by side.
-- Deep Q-learning (DRAS paper, Eq. 3, with the sign that learns) moves ``Q(s, a)`` towards ``r + max Q(s', .)`` over the
-  legal actions of the next state. With a probability that decays at every update the action is a random one.
+  cumulative reward from the k-th step on, averaged over all previous updates and over the environments side by side.
+- Deep Q-learning (DRAS paper, Eq. 3 with the sign corrected) moves ``Q(s, a)`` towards ``r + max Q(s', .)`` over the
+  legal actions of the next state. With a probability that decays at every update the action is random.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,11 +25,11 @@ from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSetting
 from learned.rl.workers import Environment, Learner, Stateful
 
 OptimizerName = Literal["adam", "rmsprop"]
-LAST_RATE = 0.05  # Share of a learning rate that is left at the end of a training, as a rule
+LAST_RATE = 0.05  # Default share of the first learning rate that is left at the end of a training
 
 
 class ModelLearner(Stateful):
-    """A model and the optimizer that improves it; its learning rate falls linearly to a share of the first one."""
+    """A model and its optimizer, whose learning rate falls linearly to a share of the first one."""
 
     state: ClassVar[tuple[str, ...]] = ("_module", "_optimizer")
 
@@ -44,7 +44,7 @@ class ModelLearner(Stateful):
         self._optimizer: torch.optim.Optimizer = made(self._parameters, lr=learning_rate)
 
     def set_rate(self, share: float) -> float:
-        """Set the learning rate for a share of the training that is finished, and return it."""
+        """Set the learning rate, given the finished share of the training, and return it."""
         rate = self._learning_rate * (1 - (1 - self._last_rate) * share)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
@@ -53,13 +53,13 @@ class ModelLearner(Stateful):
     def check_finite(self) -> None:
         """Raise `UsageError` if the training has diverged."""
         if not all(bool(parameter.isfinite().all()) for parameter in self._parameters):
-            raise UsageError("the training diverged: weights are no longer finite numbers")
+            raise UsageError("the training diverged: weights are no longer finite; try a smaller learning rate")
 
 
 def descend(
     optimizer: torch.optim.Optimizer, parameters: Sequence[nn.Parameter], loss: torch.Tensor, max_grad_norm: float
 ) -> None:
-    """Take one step down a loss, its gradient cut at a norm."""
+    """Take one gradient step on a loss; the gradient is clipped at a norm."""
     optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
     nn.utils.clip_grad_norm_(parameters, max_grad_norm)
@@ -67,9 +67,9 @@ def descend(
 
 
 class BestKept(Stateful):
-    """A learner whose policy is judged after the first and every so many updates, and of which the best one is kept."""
+    """A learner whose policy is evaluated after the first and every n-th update; the best one is kept."""
 
-    more_is_better: ClassVar[bool] = False  # Whether the larger score is the better one
+    more_is_better: ClassVar[bool] = False  # Whether a larger score is better
     state: ClassVar[tuple[str, ...]] = ("_learner", "_updates", "_judged", "best", "best_score")
 
     def __init__(self, learner: Learner, policy: nn.Module, every: int) -> None:
@@ -80,15 +80,15 @@ class BestKept(Stateful):
         self.best_score = -np.inf if self.more_is_better else np.inf
 
     def judge(self, weights: Mapping[str, Float32Array]) -> dict[str, float]:
-        """Return measures of a policy, ``score`` among them."""
+        """Return measures of a policy, including ``score``."""
         raise NotImplementedError
 
     def last(self) -> dict[str, Float32Array]:
-        """Return the weights of the policy as it is now, not those of the best."""
+        """Return the weights of the current policy, not those of the best one."""
         return weights_of(self._policy)
 
     def update(self, share: float) -> dict[str, float]:
-        """Make an update, and at times a judgement; see `learned.rl.workers.Learner.update`."""
+        """Make an update, and if it is due an evaluation; see `learned.rl.workers.Learner.update`."""
         measures = self._learner.update(share)
         self._updates += 1
         if self._updates % self._every == 0 or not self._judged:
@@ -108,14 +108,14 @@ def _mean_entropy(log_probabilities: torch.Tensor) -> torch.Tensor:
 class Choices:
     """States, actions and advantages of N choices."""
 
-    states: Any  # As the policy takes them
-    legal: torch.Tensor  # Which actions were, shape ``(N, actions)``
+    states: Any  # In the form that the policy takes
+    legal: torch.Tensor  # Mask of legal actions, shape ``(N, actions)``
     # Shape ``(N,)``
     actions: torch.Tensor
     advantages: torch.Tensor
 
     def policy_loss(self, log_probabilities: torch.Tensor, ent_coef: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return minus the mean of ``log pi(a|s) A``, less the weighted entropy, whose mean is the second value."""
+        """Return the loss, minus the mean of ``log pi(a|s) A`` minus the weighted entropy, and the mean entropy."""
         taken = log_probabilities.gather(1, self.actions[:, None]).squeeze(1)
         entropy = _mean_entropy(log_probabilities)
         return -(taken * self.advantages).mean() - ent_coef * entropy, entropy
@@ -123,11 +123,11 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Rollout(Choices):
-    """Choices that a policy with a critic learns from."""
+    """Choices from which a policy with a critic learns."""
 
-    log_probability: torch.Tensor  # How probable what was done was, shape ``(N,)``
-    returns: torch.Tensor  # What the critic should have said, shape ``(N,)``
-    episode_return: float  # Mean sum of rewards of the episodes that ended; NaN if none did
+    log_probability: torch.Tensor  # Logarithm of the probability of each action taken, shape ``(N,)``
+    returns: torch.Tensor  # Targets of the critic, shape ``(N,)``
+    episode_return: float  # Mean sum of rewards of the episodes that ended; NaN if none ended
 
     def loss(self, model: Policy, settings: A2cSettings) -> tuple[torch.Tensor, float, float]:
         """Return the loss of A2C, the mean entropy and the critic's mean squared error."""
@@ -137,19 +137,19 @@ class Rollout(Choices):
 
 
 Collector = Callable[[Any, Any, A2cSettings, FloatArray, torch.Generator], Rollout]
-"""Lets a policy act in an environment, given the sums of rewards of its running episodes, which it keeps up to date."""
+"""Lets a policy act in an environment; it also updates the given sums of rewards of the running episodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    # T steps of E environments; what is flat has a row for each of the N = T E samples, step after step.
+    # T steps of E environments; flat tensors have a row for each of the N = T E samples, step after step.
 
-    # Flat: what was seen, what was legal, what was done, and the score of that action
+    # Flat: observation, mask of legal actions, action, and the score of the action
     states: torch.Tensor
     legal: torch.Tensor
     actions: torch.Tensor
     scores: torch.Tensor
-    # Of the states before each step, and after the last one where that was looked at, shape ``(T + 1, E)``
+    # Values of the states before each step, and after the last one if it was evaluated, shape ``(T + 1, E)``
     values: torch.Tensor
     # Rewards, and whether they ended an episode, shape ``(T, E)``
     rewards: FloatArray
@@ -160,7 +160,7 @@ class _Steps:
 def _generalized_advantages(
     rewards: torch.Tensor, done: torch.Tensor, values: torch.Tensor, settings: A2cSettings
 ) -> torch.Tensor:
-    # As `timed_advantages` in 32 bits, in which rounding depends on the order of operations.
+    # The same as `timed_advantages`, but in 32 bits, where the order of operations affects rounding.
     advantages = torch.zeros_like(rewards)
     later = torch.zeros_like(rewards[0])
     for t in range(len(rewards) - 1, -1, -1):
@@ -174,9 +174,9 @@ def _generalized_advantages(
 def timed_advantages(
     rewards: FloatArray, discounts: FloatArray, values: FloatArray | None = None, gae_lambda: float = 1.0
 ) -> FloatArray:
-    """Generalized advantage estimates, ``(T, E)``; of values ``(T + 1, E)``, or without any sums of rewards.
+    """Return generalized advantage estimates ``(T, E)``, given values ``(T + 1, E)``; without values, sums of rewards.
 
-    Discounts are those of each step, 0 where it ended an episode.
+    ``discounts`` has the discount of each step, 0 where it ended an episode.
     """
     advantages = np.zeros_like(rewards)
     valued = np.zeros((len(rewards) + 1, rewards.shape[1])) if values is None else values
@@ -193,7 +193,7 @@ A = TypeVar("A", bound=A2cSettings)
 
 
 class EnvironmentLearner(ModelLearner, Generic[M_co, S_co]):
-    """A model that learns from an environment; the seed fixes all random choices but the environment's."""
+    """A model that learns from an environment; the seed fixes all random choices except the environment's."""
 
     state = (*ModelLearner.state, "_environment", "_generator", "_unfinished", "_samples")
 
@@ -206,7 +206,7 @@ class EnvironmentLearner(ModelLearner, Generic[M_co, S_co]):
         self._samples = 0
 
     def update(self, share: float) -> dict[str, float]:
-        """Collect, then improve; see `learned.rl.workers.Learner.update`."""
+        """Collect experience, then improve the model; see `learned.rl.workers.Learner.update`."""
         rate = self.set_rate(share)
         n_samples, mean_return, measures = self._improve(share)
         self.check_finite()
@@ -214,22 +214,22 @@ class EnvironmentLearner(ModelLearner, Generic[M_co, S_co]):
         return {"samples": float(self._samples), "mean_return": mean_return, **measures, "learning_rate": rate}
 
     def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
-        # Samples that were collected, their mean return, and other measures.
+        # Returns the number of collected samples, their mean return, and other measures.
         raise NotImplementedError
 
     def _descend(self, loss: torch.Tensor) -> None:
         descend(self._optimizer, self._parameters, loss, self._settings.max_grad_norm)
 
     def _judge(self, states: torch.Tensor, legal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        # Scores of all actions, and values of the states.
+        # Returns scores of all actions, and values of the states.
         raise NotImplementedError
 
     def _draw(self, log_probabilities: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-        # Actions by the scores of all of them, here the logarithms of their probabilities.
+        # Draw actions by their scores, which here are the logarithms of their probabilities.
         return torch.multinomial(log_probabilities.exp(), 1, generator=self._generator).squeeze(1)
 
     def _take_steps(self, *, looks_beyond: bool = True) -> _Steps:
-        # Where that is asked for the states after the last step are valued, too.
+        # With ``looks_beyond`` the states after the last step are evaluated, too.
         steps, environment, unfinished = [], self._environment, self._unfinished
         with torch.no_grad():
             for _ in range(self._settings.n_steps):
@@ -280,7 +280,7 @@ class _ActorCriticLearner(EnvironmentLearner[Policy, A]):
 
 
 class _A2cLearner(_ActorCriticLearner[A2cSettings]):
-    """A2C on one environment, its experience collected by a `Collector`."""
+    """A2C on one environment, whose experience a `Collector` collects."""
 
     def _improve_by(self, rollout: Rollout, share: float) -> dict[str, float]:
         loss, entropy, value_loss = rollout.loss(self.model, self._settings)
@@ -289,7 +289,7 @@ class _A2cLearner(_ActorCriticLearner[A2cSettings]):
 
 
 class PpoLearner(_ActorCriticLearner[PpoSettings]):
-    """PPO on one environment, its experience collected by a `Collector`."""
+    """PPO on one environment, whose experience a `Collector` collects."""
 
     def _improve_by(self, rollout: Rollout, share: float) -> dict[str, float]:
         settings = self._settings
@@ -298,7 +298,7 @@ class PpoLearner(_ActorCriticLearner[PpoSettings]):
         for _ in range(settings.n_epochs):
             order = torch.randperm(len(rollout.actions), generator=self._generator)
             for chosen in torch.split(order, settings.batch_size):
-                # What is left over may be one sample, whose advantage has no spread to be measured by.
+                # The last batch may have one sample; its advantage cannot be divided by a standard deviation.
                 if len(chosen) == 1:
                     continue
                 states, advantages = rollout.states[chosen], rollout.advantages[chosen]
@@ -319,7 +319,7 @@ class PpoLearner(_ActorCriticLearner[PpoSettings]):
 
 
 class PolicyGradient(ModelLearner):
-    """REINFORCE on choices of known advantages; the actor takes states to logits, shape ``(batch, actions)``."""
+    """REINFORCE on choices with given advantages; the actor maps states to logits, shape ``(batch, actions)``."""
 
     def __init__(
         self, actor: nn.Module, learning_rate: float, optimizer: OptimizerName, last_rate: float, max_grad_norm: float
@@ -329,7 +329,7 @@ class PolicyGradient(ModelLearner):
         self._max_grad_norm = max_grad_norm
 
     def improve(self, batches: Iterable[Choices], ent_coef: float) -> float:
-        """Take one step by the choices of all batches; return the mean entropy. Raises `UsageError` if it diverges."""
+        """Take one step on the choices of all batches; return the mean entropy. Raises `UsageError` if it diverges."""
         self._optimizer.zero_grad()
         count, entropies = 0, 0.0
         for choices in batches:
@@ -347,7 +347,7 @@ class PolicyGradient(ModelLearner):
 
 
 class _PgLearner(EnvironmentLearner[nn.Module, PgSettings]):
-    """REINFORCE on one environment, the actor as for `PolicyGradient`."""
+    """REINFORCE on one environment; the actor is the same as in `PolicyGradient`."""
 
     state = (*EnvironmentLearner.state, "_sums", "_updates")
 
@@ -357,7 +357,7 @@ class _PgLearner(EnvironmentLearner[nn.Module, PgSettings]):
         self._updates = 0
 
     def _judge(self, states: torch.Tensor, legal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        # A policy alone values all states the same.
+        # Without a critic all states have the same value.
         return masked_log_softmax(self.model(states), legal), torch.zeros(len(states))
 
     def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
@@ -371,7 +371,7 @@ class _PgLearner(EnvironmentLearner[nn.Module, PgSettings]):
         return len(steps.actions), steps.episode_return, {"entropy": entropy.item()}
 
     def _baseline(self, returns: FloatArray) -> FloatArray:
-        # The means of all updates before, those of this one in the first; this one is taken in.
+        # Return the means of all previous updates, or of this one if it is the first; then add this one.
         means = returns.mean(axis=1)
         baseline = self._sums / self._updates if self._updates else means
         self._sums += means
@@ -380,7 +380,7 @@ class _PgLearner(EnvironmentLearner[nn.Module, PgSettings]):
 
 
 class _DqlLearner(EnvironmentLearner[nn.Module, DqlSettings]):
-    """Deep Q-learning on one environment; the model takes states to the values ``(batch, actions)``."""
+    """Deep Q-learning on one environment; the model maps states to values ``(batch, actions)``."""
 
     state = (*EnvironmentLearner.state, "exploration_rate")
 

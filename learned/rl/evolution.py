@@ -10,20 +10,20 @@ from cmaes import SepCMA
 from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
 
-AVERAGED = 40  # the running mean of the numbers has weight 1 / 40
+AVERAGED = 40  # a new generation has weight 1 / 40 in the running mean of the numbers
 
 
 class EvolutionLearner(ABC):
-    """Evolves numbers by CMA-ES with a diagonal covariance.
+    """Evolves numbers by CMA-ES with a diagonal covariance (Ros and Hansen, PPSN 2008, 10.1007/978-3-540-87700-4_30).
 
-    Ros and Hansen, PPSN 2008, 10.1007/978-3-540-87700-4_30. An update (`learned.rl.workers.Learner`) is a generation.
+    An update (`learned.rl.workers.Learner`) is a generation.
 
     Parameters
     ----------
     first
-        The numbers to begin with, scaled so that one ``sigma`` suits all of them.
+        The initial numbers, scaled so that the same ``sigma`` suits all of them.
     population
-        Candidates of a generation.
+        Number of candidates of a generation.
     sigma
         Standard deviation of the first candidates.
     rng
@@ -42,17 +42,17 @@ class EvolutionLearner(ABC):
 
     @property
     def parameters(self) -> FloatArray:
-        """A running mean of the means of the candidates, because every generation sees other cases."""
+        """A running mean of the means of the candidates: it averages over the different cases of generations."""
         return self._average.copy()
 
     def update(self, share: float) -> dict[str, float]:
-        """Learn which candidates of a generation do best."""
+        """Evaluate the candidates of a generation, and update the strategy."""
         strategy = self._strategy
         strategy.reseed_rng(int(self._rng.integers(2**32)))
         candidates = [strategy.ask() for _ in range(self._population)]
         losses = self.losses(candidates).mean(axis=1)
         if not np.isfinite(losses).all():
-            raise UsageError("the training diverged: a loss is not a finite number")
+            raise UsageError("the training diverged: a loss is not finite; try a smaller sigma")
         strategy.tell(list(zip(candidates, losses.tolist(), strict=True)))
         self._generations += 1
         self._average += (strategy.mean - self._average) * max(1 / self._generations, 1 / AVERAGED)
@@ -60,10 +60,10 @@ class EvolutionLearner(ABC):
         return {"samples": samples, "mean_return": -float(losses.mean()), "best_return": -float(losses.min())}
 
     def snapshot(self) -> dict[str, Any]:
-        """Return all that changes."""
+        """Return the state that changes."""
         strategy = self._strategy.__getstate__()
         return {
-            # Checkpoints hold Python's numbers, not numpy's.
+            # Checkpoints cannot hold numpy's scalars.
             "strategy": {name: one.item() if isinstance(one, np.generic) else one for name, one in strategy.items()},
             "rng": self._rng.bit_generator.state,
             "generations": self._generations,
@@ -71,7 +71,7 @@ class EvolutionLearner(ABC):
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
+        """Restore the state of a snapshot."""
         self._strategy.__setstate__(snapshot["strategy"])
         self._rng.bit_generator.state = snapshot["rng"]
         self._generations, self._average = snapshot["generations"], snapshot["average"].copy()

@@ -1,7 +1,8 @@
 """Policies over masked, discrete actions, their critics, and the parameters of modules as arrays.
 
-An illegal action gets the smallest logit there is, so that its probability is zero (NSA paper, section V-B2).
-Algorithms with a critic take states packed: a window of fifty slots has few legal ones, and empty ones cost nothing.
+An illegal action gets the smallest finite logit, so that its probability is zero (NSA paper, section V-B2). Algorithms
+with a critic take packed states, because few of the fifty slots of a window are legal, and the others should cost
+nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +19,12 @@ from learned.rl.slots import LEAK, CompactNetwork
 
 
 def masked(values: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-    """Return values of actions, where illegal ones have the smallest number there is."""
+    """Return values of actions, where illegal actions have the smallest finite number."""
     return values.masked_fill(~legal, torch.finfo(values.dtype).min)
 
 
 def masked_log_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-    """Logarithms of the probabilities of actions, shape ``(batch, actions)``."""
+    """Return the logarithms of the probabilities of actions, shape ``(batch, actions)``."""
     return torch.log_softmax(masked(logits, legal), dim=1)
 
 
@@ -31,16 +32,16 @@ class Policy(nn.Module):
     """Base class of a policy with a critic."""
 
     def log_probabilities(self, states: Any, legal: torch.Tensor) -> torch.Tensor:
-        """Logarithms of the probabilities of all actions, shape ``(batch, actions)``."""
+        """Return the logarithms of the probabilities of all actions, shape ``(batch, actions)``."""
         raise NotImplementedError
 
     def values(self, states: Any) -> torch.Tensor:
-        """Values of states, shape ``(batch,)``."""
+        """Return the values of states, shape ``(batch,)``."""
         raise NotImplementedError
 
 
 class ActorCritic(Policy):
-    """A policy and a critic, two networks over the same states: one logit per action, and a value ``(batch, 1)``."""
+    """A policy and a critic, two networks over the same states: a logit per action, and a value ``(batch, 1)``."""
 
     def __init__(self, actor: nn.Module, critic: nn.Module) -> None:
         super().__init__()
@@ -64,7 +65,7 @@ def dense(*sizes: int, activation: nn.Module) -> nn.Sequential:
 
 
 def scale_last_layer(network: nn.Sequential, gain: float) -> None:
-    """Scale the initial weights of the last layer: small ones make the first policy nearly uniform."""
+    """Scale the initial weights of the last layer; small weights make the first policy nearly uniform."""
     with torch.no_grad():
         for parameter in network[-1].parameters():
             parameter.mul_(gain)
@@ -76,21 +77,21 @@ def weights_of(module: nn.Module) -> dict[str, Float32Array]:
 
 
 def set_weights(module: nn.Module, weights: Mapping[str, Float32Array]) -> None:
-    """Set the parameters of a module; raises RuntimeError if names or shapes are others."""
+    """Set the parameters of a module; raises RuntimeError if names or shapes differ."""
     module.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})
 
 
 def slot_logits(layers: nn.Module, rows: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-    """Return logits of slots from the features of legal ones, shape ``(n, W)``, the smallest there are for others."""
+    """Return logits of slots from the features of legal ones, shape ``(n, W)``; others get the smallest finite one."""
     logits = rows.new_full(legal.shape, torch.finfo(rows.dtype).min)
     logits[legal] = layers(rows).squeeze(-1)
     return logits
 
 
 class SlotNetwork(nn.Module):
-    """The compact network's actor or Q-network: states ``(B, W, K)`` to one value per slot, ``(B, W)``.
+    """The compact network's actor or Q-network: maps states ``(B, W, K)`` to one value per slot, ``(B, W)``.
 
-    A slot is empty where its first feature is 0; its value is 0 and costs nothing.
+    A slot is empty if its first feature is 0; then its value is 0 and is not computed.
     """
 
     def __init__(self, network: CompactNetwork) -> None:
@@ -109,8 +110,8 @@ class SlotStates:
     """States of ``n`` choices with ``R`` legal slots in all."""
 
     rows: torch.Tensor  # Features of the legal slots, choice after choice, slots rising, shape ``(R, K)``
-    first: torch.Tensor  # Where each choice's rows begin, and where the last one's end, shape ``(n + 1,)``
-    pooled: torch.Tensor  # Mean and greatest value of every feature over the rows of a choice, shape ``(n, 2 K)``
+    first: torch.Tensor  # First row of each choice, and the end of the last choice, shape ``(n + 1,)``
+    pooled: torch.Tensor  # Mean and maximum of every feature over the rows of a choice, shape ``(n, 2 K)``
 
     @classmethod
     def joined(cls, rows: Sequence[Float32Array], legal: BoolArray) -> "SlotStates":
@@ -133,7 +134,7 @@ class SlotStates:
 
 
 class SlotActorCritic(ActorCritic):
-    """The compact network with its critic, which looks at the pooled features; takes `SlotStates`."""
+    """The compact network with its critic, whose input is the pooled features; takes `SlotStates`."""
 
     def __init__(self, network: CompactNetwork) -> None:
         critic = (2 * network.features, network.critic, 1)

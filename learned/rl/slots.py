@@ -1,8 +1,8 @@
 """The compact network: values of the slots of a queue, by weights that all slots share; as kernels, without torch.
 
-Two dense layers with leaky rectifiers look at the K features of one slot at a time, so that neither the length of the
-queue nor the machine has a say in the network's size. Its critic is another small network, over the mean and the
-greatest value of every feature.
+Two dense layers with leaky rectifiers take the K features of one slot at a time, so that the network's size depends
+neither on the length of the queue nor on the machine. The critic is another small network, whose input is the mean and
+the maximum of every feature.
 """
 
 from collections.abc import Mapping
@@ -18,27 +18,27 @@ from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import helper, kernel
 from learned.weights import check_shapes
 
-LEAK = 0.01  # Slope of the leaky rectifier below zero, torch's own
+LEAK = 0.01  # Slope of the leaky rectifier below zero, the default of torch
 SLOPE = np.float32(LEAK)
-_NOT_DRAWN = np.empty(0)  # In the place of random numbers where the best actions are chosen
+_NOT_DRAWN = np.empty(0)  # Stands for random numbers when the best actions are chosen
 
 
 @dataclass(frozen=True, slots=True)
 class CompactNetwork:
     """Sizes of the compact network."""
 
-    features: int  # Features K of a slot
+    features: int  # Number of features K of a slot
     # Neurons of the two hidden layers, per slot
     first: int = 32
     second: int = 16
-    critic: int = 32  # Neurons of the critic's hidden layer; 0 where there is no critic
+    critic: int = 32  # Neurons of the critic's hidden layer; 0 without a critic
 
     @classmethod
     def of(cls, weights: Mapping[str, Float32Array]) -> "CompactNetwork":
-        """Return the sizes of a network of these weights; raises ValueError if they are not those of one."""
+        """Return the sizes of the network with these weights; raises ValueError if they are not of such a network."""
         for name in ("actor.0.weight", "actor.2.weight"):
             if name not in weights or weights[name].ndim != 2:
-                raise ValueError(f"parameter {name!r} is missing or no matrix")
+                raise ValueError(f"parameter {name!r} is missing or not a matrix")
         first, features = weights["actor.0.weight"].shape
         critic = weights["critic.0.weight"].shape[0] if "critic.0.weight" in weights else 0
         network = cls(features, first, weights["actor.2.weight"].shape[0], critic)
@@ -46,18 +46,18 @@ class CompactNetwork:
         return network
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the parameters by name."""
+        """Return the shapes of the parameters by name."""
         actor, critic = (self.features, self.first, self.second, 1), (2 * self.features, self.critic, 1)
         shapes: dict[str, tuple[int, ...]] = {}
         for part, sizes in (("actor", actor), ("critic", critic if self.critic else ())):
             for index, (inputs, outputs) in enumerate(pairwise(sizes)):
-                # As torch's `Sequential` counts layers with rectifiers between them
+                # Torch's `Sequential` also counts the rectifiers between the layers
                 shapes |= {f"{part}.{2 * index}.weight": (outputs, inputs), f"{part}.{2 * index}.bias": (outputs,)}
         return shapes
 
 
 class _PackedSlots(NamedTuple):
-    """Transposed weights of a compact network's actor, and its biases, as kernels take them."""
+    """Transposed weights and biases of a compact network's actor, for kernels."""
 
     one: Annotated[Float32Array, 2]
     one_bias: Float32Array
@@ -65,7 +65,7 @@ class _PackedSlots(NamedTuple):
     two_bias: Float32Array
     three: Float32Array
     three_bias: Float32Array
-    hidden: Annotated[Float32Array, 2]  # Working space, shape ``(2, max(first, second))``
+    hidden: Annotated[Float32Array, 2]  # Scratch space, shape ``(2, max(first, second))``
 
 
 PACKED_SLOTS = record_type(_PackedSlots)
@@ -73,7 +73,7 @@ PACKED_SLOTS = record_type(_PackedSlots)
 
 @helper(allocates=True, fastmath=True, error_model="numpy")
 def _write_values(network: _PackedSlots, features: Float32Array, legal: BoolArray, values: Float32Array) -> int:
-    # Of all slots up to the last legal one, whose end is returned; features have shape ``(W, K)``.
+    # Write the values of all slots up to the last legal one, and return their number; features: shape ``(W, K)``.
     end = legal.size
     while end > 0 and not legal[end - 1]:
         end -= 1
@@ -114,7 +114,7 @@ def _choose_actions(network: _PackedSlots, states: Float32Array, legal: BoolArra
         actions[e] = best
         if uniform.size == 0:
             continue
-        # By the softmax, the greatest value taken from all first: exponentials must not overflow.
+        # Softmax; subtract the greatest value first, so that exponentials do not overflow.
         most, total = values[best], 0.0
         for slot in range(end):
             if legal[e, slot]:
@@ -132,13 +132,13 @@ def _choose_actions(network: _PackedSlots, states: Float32Array, legal: BoolArra
 
 @dataclass(slots=True, eq=False)
 class SlotPolicy:
-    """A compact network that acts: one choice at a time as an `allocopt.envs.dras.task.Policy`, or many at once."""
+    """A compact network as a policy: one choice at a time (`allocopt.envs.dras.task.Policy`), or many at once."""
 
     network: _PackedSlots
 
     @classmethod
     def of(cls, weights: Mapping[str, Float32Array]) -> "SlotPolicy":
-        """Arrange a compact network's actor, for one caller; raises ValueError if the weights are not those of one."""
+        """Arrange a compact network's actor for one caller; raises ValueError if the weights are of another network."""
         network = CompactNetwork.of(weights)
         arrays = [np.ascontiguousarray(weights[f"actor.{index}.weight"].T, dtype=np.float32) for index in (0, 2)]
         biases = [np.array(weights[f"actor.{index}.bias"], dtype=np.float32) for index in (0, 2, 4)]
@@ -151,9 +151,10 @@ class SlotPolicy:
         return int(self.choose(observation[np.newaxis], legal[np.newaxis])[0])
 
     def choose(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray | None = None) -> IntArray:
-        """Return the legal slots of the greatest value, the first of equals, or draw them by the softmax of the values.
+        """Return the legal slots of the greatest value, the first of equal ones, or draw them by the softmax of values.
 
-        Every one of the states ``(E, W, K)`` has a legal slot, ``(E, W)``. Random numbers ``(E,)`` are within 0 .. 1.
+        ``observations`` has shape ``(E, W, K)``, ``legal`` has shape ``(E, W)``; every state has a legal slot.
+        ``uniform`` has random numbers within 0 .. 1, shape ``(E,)``; None for the greatest values.
         """
         drawn = _NOT_DRAWN if uniform is None else uniform
         return np.asarray(_choose_actions(self.network, observations, legal, drawn))

@@ -1,4 +1,4 @@
-"""Traces that trainings learn from, as their options name them: files, and sizes of machines."""
+"""Traces of trainings, as given by their options: files, and sizes of machines."""
 
 from pathlib import Path
 
@@ -17,30 +17,30 @@ ACKNOWLEDGEMENTS = {
     "lublin_256": "the workload model of Lublin and Feitelson (2003)",
     "Cori-synthetic": "CEA Curie log, Parallel Workloads Archive, courtesy of Joseph Emeras",
 }
-"""Who is to be thanked for a trace, by the beginning of its name."""
+"""Acknowledgement of a trace, by the beginning of its name."""
 
 
 def acknowledgement(trace: str) -> str:
-    """Return who is to be thanked for traces, whose files are separated by commas."""
+    """Return the acknowledgements of traces, whose files are separated by commas."""
     names = [Path(path).name for path in trace.split(",")]
     return "; ".join(text for start, text in ACKNOWLEDGEMENTS.items() if any(one.startswith(start) for one in names))
 
 
 def check_sizes(trace: str, processors: int | str, cluster: str) -> None:
-    """Raise `UsageError` unless each trace, or all, have a size of a machine, or a cluster and no size."""
+    """Raise `UsageError` unless there is one machine size for all traces or one for each, or a cluster and no size."""
     paths, sizes = trace.split(","), str(processors).split(",")
     if cluster and any(size.strip() != "0" for size in sizes):
-        raise UsageError("a cluster says how large the machine is: give no processors")
+        raise UsageError("the size of the machine follows from the cluster; do not give processors, too")
     if len(sizes) not in (1, len(paths)) or not all(size.strip().isdecimal() for size in sizes):
-        right = f"a number, or one for each of {len(paths)} traces"
+        right = f"one number, or one for each of {len(paths)} traces"
         raise UsageError(f"processors are {processors!r}, must be {right}")
 
 
 def read_traces(trace: str, processors: int | str) -> list[tuple[Workload, int]]:
-    """Read traces, each without jobs larger than its machine, and the machine's size.
+    """Read traces without jobs larger than their machine; return each with the size of its machine.
 
-    Both texts have entries separated by commas: a file each, and the size of its machine, 0 for what the trace says.
-    Raises `UsageError` if a size is not known, and `BadFileError` if a file cannot be read.
+    ``trace`` has files separated by commas; ``processors`` has the sizes of their machines, 0 for the size in the
+    trace. Raises `UsageError` if a size is not known, and `BadFileError` if a file cannot be read.
     """
     paths, sizes = trace.split(","), str(processors).split(",")
     found = []
@@ -48,13 +48,13 @@ def read_traces(trace: str, processors: int | str) -> list[tuple[Workload, int]]
         workload = read_workload(path)
         machine = int(size) or workload.machine_processors
         if not machine:
-            raise UsageError(f"{path} does not say how large its machine is: give --processors")
+            raise UsageError(f"{path} does not state the size of its machine; give --processors")
         found.append((workload.fitting(machine), machine))
     return found
 
 
 def read_on_cluster(trace: str, cluster: str) -> list[tuple[Workload, Cluster]]:
-    """Read traces, each with the jobs that a cluster takes, and the cluster; files are separated by commas."""
+    """Read traces, and return each with the jobs that the cluster accepts, and the cluster; commas separate files."""
     machine = read_cluster([Path(file) for file in cluster.split(",")])
     return [
         (admitted(read_workload(path), machine, in_nodes=False, skip_oversized=True), machine)

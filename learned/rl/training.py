@@ -1,4 +1,4 @@
-"""Declarations of trainings, and the run that they have in common; needs no torch but where something is trained."""
+"""Declarations of trainings, and the loop that they share; needs torch only while something is trained."""
 
 import csv
 import io
@@ -34,16 +34,17 @@ NOT_TENSORS = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError),
     *(struct.error, zlib.error, zipfile.BadZipFile, pickle.UnpicklingError),
 )
-"""What archives and torch raise for bytes that hold something else."""
+"""Exceptions that archives and torch raise if the bytes are not a file of tensors."""
 
 
 def _run_updates(
     learner: Learner, total: int, request: TrainingRequest, identity: dict[str, Any], workers: Workers = ALONE
 ) -> Iterator[TrainingProgress]:
-    """Make all updates that are left, yielding after each; the caller has checked the folder and writes the weights.
+    """Make the remaining updates, and yield after each; the caller has checked the folder and writes the weights.
 
-    The identity is what must be the same for a checkpoint to be of this training. Raises what `_read_checkpoint` does,
-    `UsageError` if another worker has died, and `KeyboardInterrupt`, after which what was done can be gone on from.
+    ``identity`` must be the same in a checkpoint for it to belong to this training. Raises the errors of
+    `_read_checkpoint`, `UsageError` if another worker has died, and `KeyboardInterrupt`, after which the training can
+    be resumed.
     """
     rows: list[dict[str, float]] = []
     if request.resumes:
@@ -51,14 +52,14 @@ def _run_updates(
         try:
             learner.restore(state["learner"])
             rows = list(state["rows"])
-            # A checkpoint is written after an update.
+            # A checkpoint is written only after an update, so there must be a row.
             float(rows[-1]["seconds"])
         except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             raise _damaged(request.folder / NAME) from None
     started = saved = time.monotonic()
     before = rows[-1]["seconds"] if rows else 0.0
     if len(rows) == total:
-        # A crash may have come between the last checkpoint and the weights, which the caller writes.
+        # The training may have crashed between the last checkpoint and the weights, which the caller writes.
         measures = {name: value for name, value in rows[-1].items() if name not in ("update", "seconds")}
         yield TrainingProgress(total, total, measures)
     while len(rows) < total:
@@ -67,7 +68,7 @@ def _run_updates(
         now = time.monotonic()
         rows.append({"update": float(len(rows) + 1), "seconds": round(before + now - started, 3), **measures})
         is_late = request.minutes is not None and now - started >= 60 * request.minutes
-        # The first update shows that there is something to lose.
+        # Write a checkpoint after the first update, too, so that an early interruption loses little.
         is_due = now - saved >= BETWEEN_CHECKPOINTS_S or len(rows) == 1
         is_late, stops, is_due = workers.any_of(is_late, interrupted(), is_due)
         if is_due or len(rows) == total or is_late or stops:
@@ -77,7 +78,7 @@ def _run_updates(
                 _write_curve(request.folder, rows, str(identity["title"]))
             saved = now
         if stops:
-            raise KeyboardInterrupt(f"{request.folder}: --resume goes on from here")
+            raise KeyboardInterrupt(f"{request.folder}: continue with --resume")
         yield TrainingProgress(len(rows), total, measures)
         if is_late:
             return
@@ -92,7 +93,7 @@ def _write_checkpoint(folder: Path, identity: dict[str, Any], state: dict[str, A
 
 
 def _read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
-    """Read a state; raises `UsageError` if it is that of another training, `BadFileError` if it cannot be read."""
+    """Read a state; raises `UsageError` if it belongs to another training, `BadFileError` if it cannot be read."""
     import torch
 
     path = folder / NAME
@@ -101,7 +102,7 @@ def _read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
     except OSError as error:
         raise bad_file(path, f"cannot be read: {os_fault(error)}") from None
     try:
-        # Torch does not look at the checksums.
+        # Torch does not verify checksums.
         is_whole = zipfile.ZipFile(io.BytesIO(data)).testzip() is None
         held = torch.load(io.BytesIO(data), weights_only=True) if is_whole else None
     except NOT_TENSORS:
@@ -110,7 +111,7 @@ def _read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
         case {"identity": dict(known), "state": dict(state)}:
             for name, value in identity.items():
                 if known.get(name) != value:
-                    raise UsageError(f"{path} is of a training with {name} {known.get(name)!r}, not {value!r}")
+                    raise UsageError(f"{path} is of a training with {name} {known.get(name)!r}, must be {value!r}")
             return {name: _arrays(part) for name, part in state.items()}
     raise _damaged(path)
 
@@ -124,17 +125,17 @@ def _write_curve(folder: Path, rows: Sequence[Mapping[str, float]], title: str) 
     write_text(folder / "curve.csv", text.getvalue())
     samples, returns = (np.array([row[name] for row in rows]) for name in ("samples", "mean_return"))
     lines = {"mean_return": (samples, smoothed(returns, 0.02))}
-    # A training goes on where nothing draws.
+    # Without the package for plots the training continues.
     with suppress(MissingPackageError):
         Figure.of_lines(title, "samples", "mean_return", lines).write(folder / "curve.svg")
 
 
 def _damaged(path: Path) -> BadFileError:
-    return bad_file(path, "is damaged, or no checkpoint of this training; begin anew in another folder")
+    return bad_file(path, "is damaged, or not a checkpoint of this training; start again in another folder")
 
 
 def _tensors(value: Any) -> Any:
-    # Arrays become marked tensors: files of tensors can be read without running code.
+    # Store arrays as marked tensors, because files of tensors can be read without running code.
     if isinstance(value, np.ndarray):
         import torch
 
@@ -156,17 +157,17 @@ L = TypeVar("L", bound="Learner")
 T = TypeVar("T")
 RESERVED = {11: "instances/paper.jsonl", 12: "instances/repo.jsonl", 13: "instances/burst.jsonl"}
 """Seeds of the shipped windows, as `instances/generate.sh` passes them to ``allocopt generate``."""
-LARGEST_SEED = 2**63 - 1  # What every generator of random numbers takes, torch's among them
+LARGEST_SEED = 2**63 - 1  # Largest seed that all random number generators accept, including torch's
 
 
 def check_torch() -> None:
     """Raise `MissingPackageError` without torch."""
     if find_spec("torch") is None:
-        raise MissingPackageError("training needs the package 'torch', which is not installed: allocopt[train]")
+        raise MissingPackageError("training needs the package 'torch'; install allocopt[train]")
 
 
 def option(default: T, least: float | None = None, most: float | None = None, among: Collection[T] | None = None) -> T:
-    """Declare an option of a `DeclaredTraining` that has a range, or is one of some values."""
+    """Declare an option of a `DeclaredTraining` with a range or a set of values."""
     return field(default=default, metadata={"least": least, "most": most, "among": among})
 
 
@@ -176,11 +177,11 @@ Trained = tuple[str, Mapping[str, Float32Array], dict[str, Any]]
 
 @dataclass(frozen=True)
 class DeclaredTraining(ABC, Generic[L]):
-    """A training whose fields are its options, checked when it is made; see `allocopt.training.Training`."""
+    """A training whose fields are its options; they are checked on creation; see `allocopt.training.Training`."""
 
     name: ClassVar[str]
-    paths: ClassVar[tuple[str, ...]] = ()  # Options that are files, whose folders the card leaves out
-    renamed_options: ClassVar[Mapping[str, str]] = {}  # Options that had another name once, by that name
+    paths: ClassVar[tuple[str, ...]] = ()  # Options that are files; the card omits their folders
+    renamed_options: ClassVar[Mapping[str, str]] = {}  # Current names of options, by their former names
 
     def __post_init__(self) -> None:
         for declared in fields(self):
@@ -198,7 +199,7 @@ class DeclaredTraining(ABC, Generic[L]):
 
     @property
     def label(self) -> str:
-        """Name and variant, fit for a folder."""
+        """Name and variant, suitable as the name of a folder."""
         return self.name
 
     @property
@@ -207,7 +208,7 @@ class DeclaredTraining(ABC, Generic[L]):
         """Number of updates."""
 
     def trained(self, seed: int) -> tuple[L, list[dict[str, float]]]:
-        """Train in memory, writing nothing; return the learner and what was measured after each update."""
+        """Train in memory without writing files; return the learner and the measures after each update."""
         learner = self.learner(seed)
         return learner, [learner.update(done / self.n_updates) for done in range(self.n_updates)]
 
@@ -223,7 +224,7 @@ class DeclaredTraining(ABC, Generic[L]):
 
     @abstractmethod
     def _learner(self, seed: int, workers: Workers) -> L:
-        # Torch's random numbers are those of the seed.
+        # Torch's generator has been seeded before this call.
         ...
 
     @abstractmethod
@@ -231,7 +232,7 @@ class DeclaredTraining(ABC, Generic[L]):
         """Return the result after all updates."""
 
     def remarks(self, told: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return what is to be said of the result, a line each, given its entries of the card."""
+        """Return remarks on the result, one per line, given its entries of the card."""
         return ()
 
     def card_settings(self) -> dict[str, Any]:
@@ -239,24 +240,26 @@ class DeclaredTraining(ABC, Generic[L]):
         return asdict(self)
 
     def check_seed(self, seed: int) -> None:
-        """Raise `UsageError` for a seed out of range, or of windows that evaluations use: both draw them alike."""
+        """Raise `UsageError` if the seed is out of range, or if it would draw the windows of evaluations."""
         if not 0 <= seed <= LARGEST_SEED:
             raise UsageError(f"the seed is {seed}, must be within 0 .. {LARGEST_SEED}")
         if seed in RESERVED:
-            raise UsageError(f"seed {seed} is reserved for evaluation: it makes the windows of {RESERVED[seed]}")
+            raise UsageError(
+                f"seed {seed} is reserved for evaluation, as it draws the windows of {RESERVED[seed]}; take another"
+            )
 
     def workers(self) -> AbstractContextManager[Workers]:
         """Join the processes that train together."""
         return nullcontext(ALONE)
 
     def train(self, request: TrainingRequest) -> Iterator[TrainingProgress]:
-        """Train; see `allocopt.training.Training.train`. Of several workers, only the first one yields."""
+        """Train; see `allocopt.training.Training.train`. If there are several workers, only the first one yields."""
         self.check_seed(request.seed)
         check_torch()
         from allocopt.report.provenance import provenance
 
         request.check_folder(NAME)
-        # That of the program which trains, not of the one that is there when it ends.
+        # Record the commit of the program that trains, which may have changed on disk at the end.
         begun_at = provenance()["commit"]
         with self.workers() as workers:
             learner = self.learner(request.seed, workers)
@@ -278,17 +281,17 @@ class DeclaredTraining(ABC, Generic[L]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings of all algorithms, named as Stable-Baselines3 names them."""
+    """Settings of all algorithms, with the names of Stable-Baselines3."""
 
     n_steps: int = 16  # Steps of every environment between two updates
-    learning_rate: float = 1e-3  # Of Adam, at the start; it falls linearly to a twentieth at the end
+    learning_rate: float = 1e-3  # Learning rate of Adam at the start; it falls linearly to a twentieth at the end
     gamma: float = 1.0  # Discount of rewards, per step
-    max_grad_norm: float = 0.5  # Norm that gradients are cut at
+    max_grad_norm: float = 0.5  # Norm at which gradients are clipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PgSettings(Settings):
-    """Settings of the policy gradient without a critic, ``ent_coef`` the weight of the policy's entropy."""
+    """Settings of the policy gradient without a critic; ``ent_coef`` is the weight of the policy's entropy."""
 
     ent_coef: float = 0.0
 
@@ -309,16 +312,16 @@ class PpoSettings(A2cSettings):
 
     learning_rate: float = 1.5e-3
     gae_lambda: float = 0.95
-    # Passes over the steps of an update; where steps are cheap, new ones teach more than a second pass
+    # Passes over the steps of an update; if steps are cheap, new ones teach more than a second pass
     n_epochs: int = 1
     batch_size: int = 512  # Samples of one gradient step
-    clip_range: float = 0.2  # How far the ratio of new to old probability may count, away from 1
-    final_ent_coef: float = 0.005  # Weight of the entropy at the end; it moves linearly
+    clip_range: float = 0.2  # Distance from 1 at which the ratio of new to old probability is clipped
+    final_ent_coef: float = 0.005  # Weight of the entropy at the end; it changes linearly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DqlSettings(Settings):
-    """Settings of deep Q-learning: the probability of a random action, multiplied by a decay at every update."""
+    """Settings of deep Q-learning; the probability of a random action is multiplied by a decay at every update."""
 
     exploration_initial_eps: float = 1.0
     exploration_decay: float = 0.995

@@ -1,6 +1,6 @@
-"""Learners, environments and their state, and the processes that train together, or one alone that does the same.
+"""Learners, environments and their state, and the one or more processes (workers) of a training.
 
-Several are workers on torch.distributed, as ``torchrun`` starts them. Needs torch only where there are several.
+Several workers communicate by torch.distributed; ``torchrun`` starts them. Only several workers need torch.
 """
 
 import os
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-COUNT, LOCAL_RANK = "WORLD_SIZE", "LOCAL_RANK"  # Variables in which every worker is told of the others
+COUNT, LOCAL_RANK = "WORLD_SIZE", "LOCAL_RANK"  # Environment variables that torchrun sets for every worker
 
 
 class Learner(Protocol):
-    """A learner, whose snapshots hold arrays, tensors, numbers, texts, and lists and dicts of these."""
+    """A learner; its snapshots hold arrays, tensors, numbers, texts, and lists and dicts of these."""
 
     def update(self, share: float) -> dict[str, float]:
-        """Make one update and return its measures, when a share of the training is finished, 0 at the first."""
+        """Make one update and return its measures; ``share`` is the finished share of the training, at first 0."""
 
     def snapshot(self) -> dict[str, Any]:
-        """Return all that changes, of all workers."""
+        """Return the state that changes, of all workers."""
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
+        """Restore the state of a snapshot."""
 
 
 class Environment(Protocol):
-    """E environments that take a step together; one that ends starts again by itself. They are `Stateful`."""
+    """E environments that step together; one that ends restarts automatically. They are `Stateful`."""
 
     n_environments: int
 
@@ -45,23 +45,23 @@ class Environment(Protocol):
         """Return states, shape ``(E, ...)``, and legal actions, shape ``(E, actions)``; new arrays."""
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Take an action each; return rewards and which episodes ended, shape ``(E,)``; new arrays."""
+        """Take an action in each; return rewards and whether each episode ended, shape ``(E,)``; new arrays."""
 
 
 class Stateful:
-    """Base class of what a checkpoint keeps: the attributes that ``state`` names.
+    """Base class of objects with state in a checkpoint: the attributes that ``state`` names.
 
-    They may be numbers, texts, arrays, generators, parts of torch, `Stateful`, and tuples and dicts of all of these.
+    They may be numbers, texts, arrays, generators, objects of torch, `Stateful`, and tuples and dicts of these.
     """
 
     state: ClassVar[tuple[str, ...]]
 
     def snapshot(self) -> dict[str, Any]:
-        """Return all that changes, by the names of the attributes without underscores in front."""
+        """Return the state, by the names of the attributes without leading underscores."""
         return {name.lstrip("_"): _taken(getattr(self, name)) for name in self.state}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
+        """Restore the state of a snapshot."""
         for name in self.state:
             setattr(self, name, _restored(getattr(self, name), snapshot[name.lstrip("_")]))
 
@@ -75,7 +75,7 @@ def _taken(value: Any) -> Any:
         return {name: _taken(part) for name, part in value.items()}
     if isinstance(value, tuple):
         return [_taken(part) for part in value]
-    # Ours; torch's modules and optimizers; torch's generators. Nothing here may need torch.
+    # `Stateful`; torch's modules and optimizers; torch's generators. This code must work without torch.
     methods = (getattr(value, method, None) for method in ("snapshot", "state_dict", "get_state"))
     take = next(filter(None, methods), None)
     return value if take is None else take()
@@ -101,17 +101,17 @@ def _restored(value: Any, held: Any) -> Any:
 
 
 class Workers:
-    """The processes of a training, here one alone; all of them must call the same methods in the same order.
+    """The processes of a training, here only one; all of them must call the same methods in the same order.
 
-    Where there are several, every method raises `UsageError` if another one has died.
+    If there are several, every method raises `UsageError` if another one has died.
     """
 
-    rank: int = 0  # Number of this one, from 0; the first one writes files and speaks
-    count: int = 1  # Their number P
+    rank: int = 0  # Number of this process, from 0; process 0 writes files and messages
+    count: int = 1  # Number P of processes
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process writes files and speaks."""
+        """Whether this process writes files and messages."""
         return self.rank == 0
 
     def any_of(self, *flags: bool) -> tuple[bool, ...]:
@@ -119,32 +119,32 @@ class Workers:
         return tuple((self.largest(np.array(flags, dtype=np.float64)) > 0).tolist())
 
     def total(self, values: FloatArray) -> FloatArray:
-        """Return the sums over all of them."""
+        """Return the sums over all processes."""
         return values
 
     def largest(self, values: FloatArray) -> FloatArray:
-        """Return the largest values that one of them has."""
+        """Return the maxima over all processes."""
         return values
 
     def average(self, module: "nn.Module") -> None:
-        """Set the parameters of a module, and what else it holds, to the means over all of them."""
+        """Set the parameters and buffers of a module to the means over all processes."""
         import torch
 
         tensors = [tensor for tensor in module.state_dict().values() if tensor.is_floating_point()]
-        # One message is faster than one a tensor.
+        # One message is faster than one per tensor.
         own = torch.cat([tensor.flatten() for tensor in tensors]).numpy()
         means = torch.from_numpy(self.total(own)) / self.count
         for tensor, mean in zip(tensors, torch.split(means, [tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(mean.view_as(tensor))
 
     def gathered(self, state: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        """Return the states of all of them, by their numbers."""
+        """Return the states of all processes, by their numbers."""
         return [state]
 
     @staticmethod
     @contextmanager
     def joined() -> "Iterator[Workers]":
-        """Join the workers that this process was started with, or none; raises `UsageError` if that fails."""
+        """Join the workers with which this process was started, if any; raises `UsageError` if that fails."""
         if int(os.environ.get(COUNT, "1")) == 1:
             yield ALONE
             return
@@ -159,12 +159,12 @@ class Workers:
             distributed.init_process_group("gloo" if place == "cpu" else "nccl")
         except (ValueError, RuntimeError) as error:
             right = "start them by torchrun --standalone --nproc-per-node P"
-            raise UsageError(f"the other workers cannot be joined: {error}; {right}") from None
+            raise UsageError(f"cannot connect to the other workers: {error}; {right}") from None
 
-        # torchrun tells all workers to stop when one has died.
+        # torchrun stops all workers when one has died.
         def stop(number: int, frame: FrameType | None) -> None:
-            fault = "this worker was told to stop, as when another one has died"
-            raise UsageError(f"{fault}; --resume goes on from the last checkpoint")
+            fault = "this worker was stopped by a signal, probably because another one has died"
+            raise UsageError(f"{fault}; --resume continues from the last checkpoint")
 
         # Only the main thread may handle signals.
         is_main = threading.current_thread() is threading.main_thread()
@@ -177,11 +177,11 @@ class Workers:
             distributed.destroy_process_group()
 
 
-ALONE = Workers()  # One process; it holds nothing
+ALONE = Workers()  # The single process; it has no state, so that it can be shared
 
 
 class _Joined(Workers):
-    # What processes tell each other lies on the accelerator of each for nccl, else on the processor.
+    # Messages between processes are on each one's accelerator for nccl, otherwise on the CPU.
     def __init__(self, device: "torch.device") -> None:
         from torch import distributed
 
@@ -216,7 +216,7 @@ def _loss_told() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        # Its first sentence, without the place in the library's source.
+        # Report only its first sentence, without the location in the library's source.
         reason = str(error).split("] ", 1)[-1].split(". ")[0]
         fault = f"another worker has died, so this training ends ({reason})"
-        raise UsageError(f"{fault}; --resume goes on from its last checkpoint") from None
+        raise UsageError(f"{fault}; --resume continues from its last checkpoint") from None

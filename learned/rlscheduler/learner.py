@@ -1,4 +1,4 @@
-"""How RLScheduler learns: PPO over whole episodes, as in the authors' program."""
+"""The learner of RLScheduler: PPO over whole episodes, as in the authors' program."""
 
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,7 +16,7 @@ from learned.rlscheduler.policy import ACTOR, SIZES, WINDOW
 CLIP_RANGE, GAE_LAMBDA = 0.2, 0.97
 ACTOR_RATE, CRITIC_RATE = 3e-4, 1e-3
 MOST_STEPS, TARGET_KL = 80, 0.01
-"""Gradient steps of an update for each network; the actor stops once the KL divergence is 1.5 times the target."""
+"""Most gradient steps per update and network; the actor stops once the KL divergence is 1.5 times the target."""
 
 
 class ActorCritic(nn.Module):
@@ -28,12 +28,12 @@ class ActorCritic(nn.Module):
         self.critic = dense(WINDOW * SIZES[0], 32, 16, 8, 1, activation=nn.ReLU())
 
     def log_probabilities(self, rows: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-        """Logarithms of the probabilities of slots, shape ``(n, W)``; ``rows`` are the features of legal ones."""
+        """Return log-probabilities of slots, shape ``(n, W)``; ``rows`` are the features of legal slots."""
         return torch.log_softmax(slot_logits(self.actor, rows, legal), dim=1)
 
 
 class _Played(NamedTuple):
-    """Steps of episodes side by side; states, legal slots and actions are in a list by step."""
+    """Steps of episodes side by side; states, legal slots and actions are lists over the steps."""
 
     seen: list[torch.Tensor]
     legal: list[torch.Tensor]
@@ -43,10 +43,10 @@ class _Played(NamedTuple):
 
 
 class RlSchedulerLearner(Stateful):
-    """Trains the kernel network; an update lets it schedule episodes that begin at random jobs of the workload.
+    """Trains the kernel network; in an update it schedules episodes that begin at random jobs of the workload.
 
-    Like the authors it gives all of the reward at the end of an episode, does not discount it, and takes up to 80 steps
-    along all choices of an update at once.
+    As in the authors' program, the whole reward is paid at the end of an episode, it is not discounted, and an update
+    takes up to 80 gradient steps, each on all its choices.
     """
 
     state: ClassVar[tuple[str, ...]] = ("network", "_actor_steps", "_critic_steps", "_generator", "_rng", "_samples")
@@ -62,11 +62,11 @@ class RlSchedulerLearner(Stateful):
         self._samples = 0
 
     def update(self, share: float) -> dict[str, float]:
-        """Schedule, then improve; see `learned.rl.workers.Learner.update`."""
+        """Play episodes, then improve; see `learned.rl.workers.Learner.update`."""
         played = self._schedule()
         n_steps, n_episodes = played.rewards.shape
         returns = torch.from_numpy(played.rewards.sum(axis=0)).float()
-        # An episode makes a choice for each job that is not backfilled, so that some are over before others.
+        # An episode has a choice per job that is not backfilled, so that some end before others.
         goes_on = torch.from_numpy(played.goes_on)
         with torch.no_grad():
             values = self.network.critic(torch.cat(played.seen).flatten(1)).view(n_steps, n_episodes) * goes_on
@@ -88,7 +88,7 @@ class RlSchedulerLearner(Stateful):
         steps, divergence = self._improve_actor(rows, masks, actions, before, gains)
         value_loss = self._improve_critic(states.flatten(1), returns.repeat(n_steps)[chosen])
         if not all(bool(parameter.isfinite().all()) for parameter in self.network.parameters()):
-            raise UsageError("the training diverged: weights are no longer finite numbers")
+            raise UsageError("the training diverged: weights are no longer finite; try another seed")
         self._samples += len(actions)
         return {
             "samples": float(self._samples),
@@ -99,7 +99,7 @@ class RlSchedulerLearner(Stateful):
         }
 
     def _schedule(self) -> _Played:
-        """Play episodes from random jobs on until all are over."""
+        """Play episodes, which begin at random jobs, until all are over."""
         episodes = self._episodes
         episodes.begin(self._rng.integers(episodes.n_jobsets, size=episodes.n_environments))
         played = _Played([], [], [], np.empty(0), np.empty(0))

@@ -1,4 +1,4 @@
-"""Policy ``rlscheduler``: a trained kernel network chooses the waiting job that starts next, others are backfilled."""
+"""Policy ``rlscheduler``: a trained kernel network chooses the next job; others are backfilled."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ NAME = "rlscheduler"
 SIZES = (len(MEANINGS), 32, 16, 8, 1)
 """Neurons of the kernel network, from the features of a job to its score."""
 ACTOR = "actor."
-"""What names of the kernel network's parameters begin with in a file of weights."""
+"""Prefix of the names of the kernel network's parameters in a file of weights."""
 WINDOW, EPISODE_JOBS = 128, 256
 
 
@@ -35,24 +35,24 @@ def _kernel(weights: dict[str, Float32Array], card: Card) -> Weights:
 
 
 def scores_of(kernel: Weights, features: Float32Array) -> Float32Array:
-    """Return the scores that a kernel network gives jobs with features of shape ``(n, 8)``, shape ``(n,)``."""
+    """Return a kernel network's scores of jobs, shape ``(n,)``, from their features, shape ``(n, 8)``."""
     found: Float32Array = dense_layers(kernel, features, relu)[:, 0]
     return found
 
 
 @dataclass(slots=True)
 class _Operation:
-    # The simulation that the policy takes part in, and the job that is to start next.
+    # The current simulation, and the job that starts next.
     view: View | None = None
     chosen: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RlScheduler:
-    """Let the job with the highest score start next; while it waits for room, backfill as EASY does.
+    """Starts the job with the highest score next; while it waits for processors, others are backfilled as in EASY.
 
-    The scores are of the first 128 waiting jobs by arrival. The chosen job keeps its reservation until it starts, as in
-    the training (`allocopt.envs.batch_scheduling`). Raises `UsageError` if there are no such weights, and
+    The network scores the first 128 waiting jobs by arrival. The chosen job keeps its reservation until it starts, as
+    in the training (`allocopt.envs.batch_scheduling`). Raises `UsageError` if there are no such weights, and
     `BadFileError` if they cannot be read.
 
     Parameters
@@ -71,7 +71,7 @@ class RlScheduler:
         object.__setattr__(self, "_network", load_weights(find_weights(NAME, self.weights), NAME, _kernel))
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Start chosen jobs while they fit, then those that do not delay the chosen one."""
+        """Start chosen jobs while they fit, then other jobs that do not delay the chosen one."""
         operation = self._operation
         if operation.view is not view:
             operation.view, operation.chosen = view, None
@@ -91,9 +91,9 @@ class RlScheduler:
 
 
 def features_of(view: View, waiting: IntArray) -> Float32Array:
-    """Return the features of waiting jobs as the training's environment has them, shape ``(n, 8)``.
+    """Return the features of waiting jobs, as defined by the training's environment, shape ``(n, 8)``.
 
-    Its episodes have 256 jobs, so that 256 jobs that wait, and more, count as a full queue.
+    Its episodes have 256 jobs, so that 256 or more waiting jobs count as a full queue.
     """
     pool = view.as_pool
     machine = float(pool.platform.size)

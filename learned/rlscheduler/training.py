@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RlSchedulerTraining(DeclaredTraining["RlSchedulerLearner"]):
-    """Trains the kernel network of RLScheduler by PPO: episodes of 256 jobs, rewarded by minus the mean slowdown."""
+    """Trains RLScheduler's kernel network by PPO on episodes of 256 jobs; the reward is minus the mean slowdown."""
 
     trace: str = ""  # Workload file
-    processors: int | str = 0  # Size of the machine; 0 for what the trace says
+    processors: int | str = 0  # Size of the machine; 0 for the size in the trace
     epochs: int = option(100, least=1)
-    trajectories: int = option(100, least=2)  # Episodes of an epoch
-    backfill: str = option("easy", among=BACKFILLS)  # What happens while the chosen job waits for room
+    trajectories: int = option(100, least=2)  # Number of episodes of an epoch
+    backfill: str = option("easy", among=BACKFILLS)  # Backfilling while the chosen job waits for processors
 
     name: ClassVar[str] = NAME
     paths: ClassVar[tuple[str, ...]] = ("trace",)
 
     def __post_init__(self) -> None:
         if not self.trace:
-            raise UsageError(f"{self.name} needs a trace to learn from: give --trace FILE")
+            raise UsageError(f"{self.name} needs a trace; give --trace FILE")
         super().__post_init__()
 
     @property

@@ -1,4 +1,4 @@
-"""Weights: those that come with the package, and files that trainings wrote, in the format of safetensors."""
+"""Weights: those shipped with the package, and files that trainings wrote, in the safetensors format."""
 
 import json
 import os
@@ -25,26 +25,26 @@ FOLDER, SUFFIX = Path(__file__).parent, ".safetensors"
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Card of a file of weights: its training, and how to repeat it."""
+    """Card of a file of weights: describes its training, and how to repeat it."""
 
     training: str
     network: str  # Name of the architecture
     seed: int
     updates: int
-    # Of the program
+    # Version and commit of the program
     version: str
     commit: str
-    command: str  # The command line that makes it again
+    command: str  # The command line that repeats the training
     settings: dict[str, Any]  # All settings by name
 
 
 def shipped_weights(training: str) -> list[str]:
-    """Return the sorted names of the weights of a training that come with the package, such as machines."""
+    """Return the sorted names, such as machines, of the shipped weights of a training."""
     return sorted(path.stem.removeprefix(f"{training}-") for path in FOLDER.glob(f"{training}-*{SUFFIX}"))
 
 
 def find_weights(training: str, weights: str) -> Path:
-    """Return the file of one of `shipped_weights`, or that file itself; raises `UsageError` if there is none."""
+    """Return the file of `shipped_weights` of this name, or the path itself; raises `UsageError` if there is none."""
     shipped = shipped_weights(training)
     path = FOLDER / f"{training}-{weights}{SUFFIX}" if weights in shipped else Path(weights)
     if not path.exists():
@@ -54,16 +54,16 @@ def find_weights(training: str, weights: str) -> Path:
 
 
 def load_weights(path: Path, training: str, make: Callable[[dict[str, Float32Array], Card], T]) -> T:
-    """Read a file and return what ``make`` makes of it, once as long as the file does not change.
+    """Read a file and return the result of ``make``; it is cached as long as the file does not change.
 
-    Raises `BadFileError` if the file cannot be read, is of another training, or nothing can be made of it, for which
-    ``make`` raises ValueError, KeyError or TypeError.
+    Raises `BadFileError` if the file cannot be read, is of another training, or if ``make`` raises ValueError, KeyError
+    or TypeError.
     """
     try:
         changed_ns = path.stat().st_mtime_ns
     except OSError as error:
         raise bad_file(path, f"cannot be read: {os_fault(error)}") from None
-    # Whatever is made of the same file by the same function is the same.
+    # Cached, because the same file and function give the same result.
     made: T = _made_once(path, changed_ns, training, make)
     return made
 
@@ -89,7 +89,7 @@ def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:
     try:
         from safetensors import SafetensorError, safe_open
     except ModuleNotFoundError:
-        raise MissingPackageError("learned weights need the package 'safetensors', which is not installed") from None
+        raise MissingPackageError("learned weights need the package 'safetensors'; install it") from None
     if os.path.isdir(path):
         raise bad_file(path, "is a directory, must be a file of weights")
     try:
@@ -104,7 +104,7 @@ def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:
                 raise ValueError(f"{FIELD!r} of its metadata: {' '.join(first_fault(error, given))}") from None
             arrays = {name: file.get_tensor(name) for name in file.keys()}
     except (OSError, SafetensorError, ValueError, TypeError, RecursionError) as error:
-        raise bad_file(path, f"is no file of weights written by allocopt train: {error}") from None
+        raise bad_file(path, f"is not a file of weights written by allocopt train: {error}") from None
     for name, array in arrays.items():
         if array.dtype != np.float32 or not np.isfinite(array).all():
             raise bad_file(path, f"parameter {name!r} must hold finite 32-bit numbers")
@@ -112,7 +112,7 @@ def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:
 
 
 def write_weights(path: Path, weights: Weights, card: Card) -> None:
-    """Write weights beside their place and rename; raises `BadFileError` if the file cannot be written."""
+    """Write weights to a temporary file and rename it; raises `BadFileError` if the file cannot be written."""
     from safetensors.numpy import save
 
     arrays = {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in weights.items()}
@@ -132,7 +132,7 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], weights: Weights) -> Non
 def dense_layers(
     weights: Weights, inputs: Float32Array, activation: Callable[[Float32Array], Float32Array]
 ) -> Float32Array:
-    """Apply the layers ``0``, ``2``, .. of `learned.rl.networks.dense`, activations between them, to rows of inputs."""
+    """Apply the layers ``0``, ``2``, .. of `learned.rl.networks.dense`, with activations between, to rows of inputs."""
     found = inputs @ weights["0.weight"].T + weights["0.bias"]
     place = 2
     while f"{place}.weight" in weights:
@@ -142,5 +142,5 @@ def dense_layers(
 
 
 def relu(values: Float32Array) -> Float32Array:
-    """Return values, those below 0 as 0."""
+    """Return the values, with those below 0 replaced by 0."""
     return np.maximum(values, np.float32(0.0))

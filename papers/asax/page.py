@@ -1,6 +1,6 @@
-"""The ASAX paper's Tables 2 and 3 and its Figure 3 by simulation, beside what it prints.
+"""The ASAX paper's Tables 2 and 3 and its Figure 3 by simulation, compared with the printed numbers.
 
-With them a bound, by a linear program, on how short the queue can be at all with one guest a host.
+The page also has a bound, by a linear program, on how short the queue can be with one guest per host.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,9 +23,9 @@ from papers.asax.tables import FIGURE_THREE, LESSONS, SEEDS, THREE, TWO, learner
 from papers.pages import Selection, page_parser, text_table, write_template
 
 SEED = 1
-"""Ten queues of seeds 10 .. 19: the expert table was written looking at other ones, of seeds 100 .. 104, 200 .. 214."""
+"""Ten queues of seeds 10 .. 19; the expert table was written with queues of seeds 100 .. 104 and 200 .. 214."""
 SEQUENCES = 6
-"""Learners that see queue after queue."""
+"""Number of learners, each of which sees one queue after the other."""
 FIRST_SEED = 30_000
 HINDSIGHT_QUEUES, FIRST_HINDSIGHT_SEED = 20, 40_000
 EQUAL = "equal"
@@ -54,21 +54,21 @@ ROUNDING = 1e-9
 
 @dataclass
 class _Kind:
-    # Stages that are alike: of jobs of one workflow and size, with the seconds that all of them take alone.
+    # Equal stages, of jobs of one workflow and size, with the seconds that all of them take without sharing.
     job: ProfiledJob
     stage: Stage
     work_s: float = 0.0
 
 
 def _uses_of(kinds: Sequence[_Kind]) -> Iterator[tuple[FloatArray, int, int]]:
-    """Yield every second in which an allocation can be used: what is done of each kind, its cores, and who is there."""
+    """Yield each way to use an allocation for a second: work done by kind, cores, and number of jobs."""
     alone = np.eye(len(kinds))
     for host, owner in zip(alone, kinds, strict=True):
         yield host, owner.job.cores, 1
         for guest, other in zip(alone, kinds, strict=True):
             size = other.job.cores / owner.job.cores
             if size <= 1 and owner.job.peak_memory() + size * other.job.peak_memory() <= 1 + ROUNDING:
-                # Quotas that come to the same stand there once.
+                # Yield only one of the quotas with equal speeds.
                 for of_host, of_guest in {_speeds(owner, other, percent) for percent in QUOTAS}:
                     yield of_host * host + of_guest * guest, owner.job.cores, 2
 
@@ -81,10 +81,10 @@ def _speeds(host: _Kind, guest: _Kind, percent: int) -> tuple[float, float]:
 
 
 def _least_core_s(queue: Sequence[QueuedJob]) -> float:
-    """Return the core-seconds that allocations take at least.
+    """Return a lower bound of the core-seconds of allocations.
 
-    All work is done in allocations of one job, or of one and a guest, at the rates of the execution model; which stages
-    meet, when and for how long is free, jobs may be interrupted, and run times together grow by a factor at most.
+    All work is done in allocations of one job, or of a host and a guest, at the rates of the execution model. Any
+    stages may run together at any time, jobs may be interrupted, and the sum of run times may grow at most by a factor.
     """
     kinds: dict[tuple[str, int, int], _Kind] = {}
     for one in queue:
@@ -100,7 +100,7 @@ def _least_core_s(queue: Sequence[QueuedJob]) -> float:
 
 
 def _least_makespan_s(queue: Sequence[QueuedJob], cores: int) -> float:
-    # By the cores, and by the job that would end last alone.
+    # The larger of the bound by cores and that by the job that would end last without sharing.
     last = max(one.submit_s + one.job.remaining_s for one in queue) - min(one.submit_s for one in queue)
     return max(_least_core_s(queue) / cores, last)
 
@@ -120,7 +120,7 @@ def _bounds(seeds: Sequence[int]) -> str:
 
 
 def _learning(sequences: int) -> str:
-    """Return how far a learner is from the exact model: a line for each cluster and loss."""
+    """Return a table of a learner's distance from the exact model, with a line per cluster and loss."""
     lines: list[list[Cell]] = []
     for cores in CLUSTER_SIZES:
         seeds = np.arange(FIRST_SEED, FIRST_SEED + sequences * LESSONS).reshape(sequences, LESSONS)
@@ -136,7 +136,7 @@ def _learning(sequences: int) -> str:
 
 
 def _responses(cores: int, seeds: IntArray, schedulers: Sequence[Sequence[QuotaScheduler]]) -> FloatArray:
-    """Return the mean responses of queues, each under its scheduler; a scheduler that comes again goes on learning."""
+    """Return the mean responses of queues, each under its scheduler; a scheduler that is used again keeps learning."""
 
     def response_s(seed: int, scheduler: QuotaScheduler) -> float:
         return float(simulated(queue_of(seed, cores), cores, scheduler, seed).response_s.mean())
@@ -146,10 +146,10 @@ def _responses(cores: int, seeds: IntArray, schedulers: Sequence[Sequence[QuotaS
 
 
 def _hindsight(queues: int) -> str:
-    """Return what the best weights in hindsight would gain over equal ones: a line for each cluster.
+    """Return a table of the gains of the best weights in hindsight over equal ones, with a line per cluster.
 
-    For one application after the other the best of equal weights and of each expert alone is taken, by the mean
-    response over some queues; what these weights gain there and on other queues bounds what a learner of them can.
+    For one application after the other, the best of equal weights and each single expert is chosen by the mean response
+    over some queues. The gain of these weights on these and on other queues limits the gain of any learner.
     """
     lines: list[list[Cell]] = []
     for cores in CLUSTER_SIZES:
@@ -172,7 +172,7 @@ def _hindsight(queues: int) -> str:
 
 
 def _responses_by_weights(cores: int, seeds: Sequence[int], best: Mapping[str, str]) -> FloatArray:
-    """Return mean responses of queues where the experts' weights are fixed: one expert by application, or equal."""
+    """Return mean responses of queues with fixed weights of experts: one expert per application, or equal weights."""
     responses = []
     for seed in seeds:
         scheduler = learner(full_loss_at=np.inf)

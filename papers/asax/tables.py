@@ -1,4 +1,4 @@
-"""Tables 2 and 3 and Figure 3: the paper's queue on 64, 128 and 256 cores by all schedulers; three views of it."""
+"""Tables 2 and 3 and Figure 3: three views of the paper's queue on 64, 128 and 256 cores under all schedulers."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,21 +19,21 @@ from papers.artifact import Artifact, Asked, Number, Record, mean_of, published
 
 SEEDS = 10
 BETWEEN_S, WALLTIME_FACTOR, FULL_LOSS_AT = 120.0, 1.25, 0.5
-"""What the paper does not print: the gap between submissions, with which space sharing waits as long as it says on 128
-and 256 cores, and the limit over the run time; the loss is 1 from half of the limit beyond it on (section 4.4)."""
+"""Values that the paper does not print: the gap between submissions, chosen so that waits under space sharing are as
+printed on 128 and 256 cores; limit over run time; and excess over the limit at which the loss is 1 (section 4.4)."""
 LESSONS, QUICK_LESSONS = 20, 1
-"""Queues, drawn from seeds of their own, that the learner of ``asax, trained`` has seen before."""
+"""Number of queues, with their own seeds, that the learner of ``asax, trained`` has seen before."""
 LESSON_SEED = 10_000
 
 
 def queue_of(seed: int, cores: int) -> tuple[QueuedJob, ...]:
-    """Return the queue of a seed; its jobs follow the lines of Table 2 for a cluster of so many cores."""
+    """Return the queue of a seed; its jobs follow the lines of Table 2 for a cluster of ``cores`` cores."""
     rng = np.random.default_rng(seed)
     return asax_queue(rng, walltime_factor=WALLTIME_FACTOR, cluster=cores, between_s=BETWEEN_S)
 
 
 def learner(loss: Loss = Loss.LIMIT, idle_weight: float = 0.0, full_loss_at: float = FULL_LOSS_AT) -> AsaxScheduler:
-    """Return a scheduler that knows nothing."""
+    """Return a scheduler without knowledge."""
     return AsaxScheduler(Asax.untrained(full_loss_at=full_loss_at), loss=loss, idle_weight=idle_weight)
 
 
@@ -53,7 +53,7 @@ def simulated(
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How a queue is scheduled."""
+    """A way to schedule a queue."""
 
     make: Callable[[], QuotaScheduler]
     is_trained: bool = False  # whether the scheduler has seen the queues of `LESSONS` before
@@ -67,7 +67,7 @@ METHODS: Mapping[str, Method] = {
     "static-50, paging 1": Method(StaticSharing, paging=1.0),
     "static-50, paging 0": Method(StaticSharing, paging=0.0),
     "static-50-memory": Method(partial(StaticSharing, heeds_memory=True)),
-    # No loss is above 0 if it is full at infinity, and without a loss no weight changes.
+    # A loss that is full only at infinity is always 0, and without a loss no weight changes.
     UNLEARNED: Method(partial(learner, full_loss_at=math.inf)),
     "asax": Method(learner),
     "asax, trained": Method(learner, is_trained=True),
@@ -75,7 +75,7 @@ METHODS: Mapping[str, Method] = {
     "asax, trained, idle counted": Method(partial(learner, idle_weight=1.0), is_trained=True),
     CEILING: Method(partial(CoallocationScheduler, "scip")),
 }
-"""The methods by name; every run begins with a scheduler of its own."""
+"""The methods by name; every run begins with a new scheduler."""
 
 
 def pieces(asked: Asked) -> list[str]:
@@ -84,12 +84,12 @@ def pieces(asked: Asked) -> list[str]:
 
 
 def seeds_of(asked: Asked) -> list[int]:
-    """Return ten seeds for each one that was asked for, or only that one if it is to be quick."""
+    """Return ten seeds for each requested one, or a single one in a quick run."""
     return [SEEDS * seed + number for seed in asked.seeds for number in range(asked.size(SEEDS, 1))]
 
 
 def measured(asked: Asked, piece: str) -> Record:
-    """Simulate all seeds under a method, and keep what the tables need of each."""
+    """Simulate all seeds under a method, and return the values that the tables need."""
     size, method = piece.split(": ")
     cores, how, runs = int(size), METHODS[method], []
     first = how.make()
@@ -134,7 +134,7 @@ def _weight_updates(scheduler: QuotaScheduler) -> int:
 
 
 def _risks(scheduler: QuotaScheduler) -> dict[str, float]:
-    """Return the largest share of its bound that an application's excess risk has come to, of a learner."""
+    """Return the largest excess risk of an application over its bound, if the scheduler is a learner."""
     if not isinstance(scheduler, AsaxScheduler):
         return {}
     shares = [risk / bound for risk, bound in scheduler.asax.excess_risks().values() if bound > 0]
@@ -170,7 +170,7 @@ def _workflows(records: Records) -> Iterator[Number]:
 
 
 def _queues(records: Records) -> Iterator[Number]:
-    """Yield the columns of the table, what they leave out, and the change against space sharing."""
+    """Yield the columns of the table, further ones, and the change against space sharing."""
     columns = {
         "wait h": "wait_h",
         "CPU %": "cpu",
@@ -189,7 +189,7 @@ def _queues(records: Records) -> Iterator[Number]:
 
 
 def _beside(piece: str, runs: Runs, records: Records) -> Iterator[Number]:
-    """Yield changes against space sharing, and the response over that of others, run by run."""
+    """Yield changes against space sharing, and the response relative to that of other methods, run by run."""
     cores, method = piece.split(": ")
     base = records.get(f"{cores}: {REFERENCE}")
     line, reference = TABLE_THREE.get(piece, {}), TABLE_THREE[f"{cores}: {REFERENCE}"]

@@ -1,4 +1,4 @@
-"""The CuSH paper: Table 1, Figures 4 to 8, and experiments that decide its claims."""
+"""The CuSH paper: Table 1, Figures 4 to 8, and experiments that explain its claims."""
 
 from papers.cush import experiments, figures, penalties
 

@@ -1,4 +1,4 @@
-"""The baselines of CuSH on job sets that nobody saw: the order of Table 1, and what a policy selector can give."""
+"""The baselines of CuSH on new jobsets: the order of Table 1, and the possible gain of a policy selector."""
 
 from collections.abc import Sequence
 from itertools import pairwise, product
@@ -34,7 +34,7 @@ def _table(values: dict[tuple[str, int], _Values]) -> str:
 
 
 def _steps(values: _Values) -> str:
-    """Return how far each baseline is above the one before it in Table 1's order, in paired standard errors."""
+    """Return the difference of each baseline to the one before it in Table 1's order, in paired standard errors."""
     rows: list[list[Cell]] = []
     for lower, higher in pairwise(ORDER):
         low, high = (values[method] for method in (lower, higher))
@@ -47,7 +47,7 @@ def _steps(values: _Values) -> str:
 
 
 def _readings(jobsets: Sequence[JobSet], machine: Machine) -> str:
-    """Return mean NTAT of first come first served by what happens when the first job does not fit."""
+    """Return mean NTAT of first come first served, by the reading of what happens when the first job does not fit."""
     rows: list[list[Cell]] = []
     for backfill, name in READINGS:
         runs = [

@@ -1,4 +1,4 @@
-"""The job sets of the comparisons, the paper's methods, and what each makes of the same job sets."""
+"""The jobsets of the comparisons, the paper's methods, and their results on the same jobsets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,22 +21,21 @@ CUSH = "CuSH"
 FIXED = ("depth-first", "breadth-first")
 BASELINES = tuple(f"{rule}, {policy}" for rule in RULES for policy in FIXED)
 METHODS = (CUSH, *BASELINES, *(f"{rule}, oracle" for rule in RULES))
-"""CuSH, the baselines of the paper, and what a policy selector can give these at most."""
+"""CuSH, the baselines of the paper, and these baselines with an oracle, the upper limit of any policy selector."""
 
 OVER_REQUESTED = CushOptions(over_requested=True)
-"""Of the episodes of baselines."""
+"""Options of the baselines' episodes."""
 SETS, QUICK_SETS = 1000, 100
-"""Held-out job sets of a run."""
+"""Number of held-out jobsets of a run."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcomes:
-    """What a scheduler made of some job sets: metrics of every set, and of all jobs arrays of shape ``(n,)``.
+    """Results of a scheduler on some jobsets: metrics of every set, and arrays of shape ``(n,)`` over all jobs.
 
-    Normalized turnaround times are over the requested time, where nothing else is said.
-
-    Times are timesteps, ``share`` is the largest of the machine's CPUs or GPUs that a job asks for, ``policy`` how it
-    was allocated, and ``better`` the better policy for it.
+    Normalized turnaround times are relative to the requested time unless noted otherwise. Times are in timesteps.
+    ``share`` is the larger of a job's shares of the machine's CPUs and GPUs, ``policy`` is the policy by which it was
+    allocated, and ``better`` is the better policy for it.
     """
 
     sets: Mapping[str, FloatArray]
@@ -49,12 +48,12 @@ class Outcomes:
 
     @property
     def turnaround(self) -> FloatArray:
-        """Turnaround times of all jobs over their requested times, as the numbers of Table 1 are."""
+        """Turnaround times of all jobs over their requested times, as in the numbers of Table 1."""
         return np.asarray((self.wait + self.service) / self.length)
 
     @property
     def over_service(self) -> FloatArray:
-        """Turnaround times of all jobs over their service times, as the paper's text has it."""
+        """Turnaround times of all jobs over their service times, as in the paper's text."""
         return np.asarray((self.wait + self.service) / self.service)
 
     def mean(self, metric: str) -> float:
@@ -63,12 +62,12 @@ class Outcomes:
 
 
 def unseen(asked: Asked) -> range:
-    """Return the seeds of the job sets that neither the locality model nor a training has seen."""
+    """Return the seeds of the jobsets that neither the locality model nor a training uses."""
     return range(HELD_OUT, HELD_OUT + asked.size(SETS, QUICK_SETS))
 
 
 def held_out(machine: Machine, asked: Asked) -> list[JobSet]:
-    """Draw those job sets."""
+    """Draw the jobsets of the seeds of `unseen`."""
     return Recipe().draw_each(machine, SIERRA_TABLE, unseen(asked))
 
 
@@ -133,7 +132,7 @@ def acting_options(queue: int) -> CushOptions:
 
 
 def usual_trainings(folder: str, machine: str) -> list[Path]:
-    """Return the folders with usual trainings for a machine, by their seeds; none where no folder is named."""
+    """Return the folders with usual trainings for a machine, by their seeds; empty if no folder is given."""
     usual = CushTraining(machine=machine)
     found = []
     for path in sorted(Path(folder).glob("cush-*/weights.safetensors")) if folder else ():
@@ -145,6 +144,6 @@ def usual_trainings(folder: str, machine: str) -> list[Path]:
 
 
 def agents_for(folder: str, machine: str) -> list[Trained]:
-    """Return the agents in a folder for a machine, by their seeds, or the one that is shipped."""
+    """Return the agents in a folder for a machine, by their seeds, or the shipped one."""
     paths = usual_trainings(folder, machine)
     return [Trained.load(str(path / "weights.safetensors")) for path in paths] or [Trained.load(machine)]

@@ -1,6 +1,6 @@
-"""What decides claims that do not come out: the mask, the settings of Algorithm 1, and the paper's network.
+"""Experiments that explain claims that do not hold: the mask, the settings of Algorithm 1, and the paper's network.
 
-All trainings are on Sierra's nodes, with the shipped penalties; all numbers are of held-out job sets.
+All trainings are on Sierra's nodes, with the shipped penalties; all numbers are of held-out jobsets.
 """
 
 import time
@@ -21,7 +21,7 @@ DIFFERENCE, ERROR = "difference %", "standard error %"
 
 
 def _record_of_mask(asked: Asked, method: str) -> Record:
-    """Schedule the same job sets where a job may only start now, and where it may be planned ahead."""
+    """Schedule the same jobsets twice: jobs may only start now, or they may be planned ahead."""
     found = {}
     for mask in ("now", "horizon"):
         training = CushTraining(mask=mask, epochs=asked.size(SHORT_EPOCHS, QUICK_EPOCHS))
@@ -47,7 +47,7 @@ def _record_of_mask(asked: Asked, method: str) -> Record:
 
 
 def _plain_numbers(records: Records) -> Iterator[Number]:
-    """Yield all that was measured, but for the number of job sets."""
+    """Yield all measured values except the number of jobsets."""
     for row, record in records.items():
         for column, value in record.items():
             if column != "sets":
@@ -77,7 +77,7 @@ ALGORITHM_EPOCHS = 200
 
 
 def _compared(asked: Asked, training: CushTraining) -> Record:
-    """Train, and return what that took, what it came to, and how its validation ended."""
+    """Train, and return its effort, its result, and its validation at the start and at the end."""
     training = replace(training, epochs=asked.size(training.epochs, QUICK_EPOCHS))
     before = time.process_time()
     learner, curve = training.trained(asked.seeds[0])
@@ -121,7 +121,7 @@ ALGORITHM = Artifact(
 )
 
 NETWORK_EPOCHS = {16: 600, 32: 300, 128: 150}
-"""Epochs of the trainings by nodes of the cluster: an epoch of the image network takes as long as it is wide."""
+"""Epochs of the trainings by nodes of the cluster; the time of an image network's epoch grows with the image width."""
 NETWORK_JOBSETS, NETWORK_SIMULATIONS = 5, 8
 NETWORKS_BY_NAME = {"image": "published", "slots": "compact"}
 

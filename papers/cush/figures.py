@@ -1,13 +1,13 @@
-"""Table 1: CuSH and the baselines on both machines. Figure 4: how CuSH gets better.
+"""Table 1 and Figures 4 to 8 of the CuSH paper, and its section 4.2.2.
 
-Figures 5 and 7: by class of job. Figure 8: by size of the cluster; horizons. The paper shows bars without numbers. In
-the text it says that on 16 nodes shortest job first is better than CuSH, and CuSH than everything on more. Horizons
-(section 4.2.2) matter to the paper's network only, whose images have so many rows; it is trained on a small cluster
-here.
+Table 1: CuSH and the baselines on both machines. Figure 4: learning curves. Figures 5 and 7: by class of job. Figure 8:
+by size of the cluster. The paper shows bars without numbers; its text states that on 16 nodes shortest job first is
+better than CuSH, and that CuSH is best on more nodes. Horizons (section 4.2.2) affect only the paper's network, whose
+images have one row per timestep; here it is trained on a small cluster.
 
-Figure 6: which policy is chosen for which type of job, and what the policy selector is worth. Beside the figure stand
-trainings without a policy selector, and with the measured model, where the better policy depends on the job and on the
-GPUs; and types that become known (section 3.1), job set after job set.
+Figure 6: the policy chosen for each type of job, and the gain by the policy selector. Further rows show trainings
+without a policy selector, trainings with the measured model, in which the better policy depends on the job and on the
+GPUs, and types that become known (section 3.1) over several jobsets.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,16 +49,16 @@ from papers.cush.configuration import (
 )
 
 SHORT_EPOCHS, QUICK_EPOCHS = 200, 20
-"""Epochs of a training that is made for one number of a figure, and where the run is quick."""
+"""Epochs of a training for a single number of a figure, and in a quick run."""
 RATIO, RIGHT = "NTAT over the best baseline", "right policies %"
 RATIO_OVER_SERVICE = "the same, NTAT over service"
 Curve = list[dict[str, float]]
-"""What was measured after every epoch."""
+"""The measures after every epoch."""
 
 COLUMNS = {"NTAT": "normalized_turnaround", "wait": "wait", "rewards": "rewards", "penalty": "penalty"}
 """Metrics by the heading of their column; the paper prints the first three. NTAT is over the requested time."""
 OVER_SERVICE = "NTAT, service"
-"""NTAT over the service time, as the paper's text has it."""
+"""NTAT over the service time, as in the paper's text."""
 
 
 PRINTED = ("NTAT", "wait", "rewards")
@@ -78,7 +78,7 @@ def _record_of_one(asked: Asked, piece: str) -> Record:
 
 
 def _numbers_of_one(records: Records) -> Iterator[Number]:
-    """Yield means over the job sets, and CuSH's over those of the best baseline."""
+    """Yield means over the jobsets, and those of CuSH over those of the best baseline."""
     for name in MACHINES:
         for method in METHODS:
             row = f"{name}: {method}"
@@ -97,9 +97,9 @@ def _numbers_of_one(records: Records) -> Iterator[Number]:
 
 
 def _errors_of_one(records: Records, baselines: Sequence[str]) -> Iterator[Number]:
-    """Yield how far the baselines of a machine are from the print, as logarithms, and how many pairs are ordered so.
+    """Yield errors of a machine's baselines, as logarithms, and the number of pairs that are ordered as printed.
 
-    A pair is a rule depth-first and breadth-first: the better policy of each is to be the printed one.
+    A pair compares depth-first with breadth-first under one rule.
     """
     name = baselines[0].partition(": ")[0]
     for column in PRINTED:
@@ -129,24 +129,24 @@ SHOWN = {
     "validated_wait": ("wait", "wait"),
     "validated_rewards": ("rewards", "rewards"),
 }
-"""Columns of Figure 4, and metrics of job sets, by what a training measures."""
+"""Columns of Figure 4 and metrics of jobsets, by the measure of a training."""
 
 
 def _train_now(training: CushTraining, seed: int) -> tuple[Agent, Curve]:
-    """Train, and return the best agent and what was measured after every epoch."""
+    """Train, and return the best agent and the measures after every epoch."""
     learner, curve = training.trained(seed)
     return learner.best_agent(), curve
 
 
 def _points_of(curve: Curve, names: Iterable[str]) -> dict[str, list[float]]:
-    """Return ten epochs of a curve, evenly spread, and what was measured after them."""
+    """Return ten epochs of a curve, evenly spread, and the measures after them."""
     places = evenly(len(curve), 10)
     found = {"epoch": [float(place + 1) for place in places]}
     return found | {name: [float(curve[place][name]) for place in places] for name in names}
 
 
 def _curve_for(asked: Asked, seed: int) -> Curve:
-    # Of the first usual training for Sierra in the folder, or of one made now.
+    # Return the curve of the first usual training for Sierra in the folder, or of a training made now.
     for path in usual_trainings(asked.trained, "sierra"):
         return read_curve(path / "curve.csv")
     return _train_now(CushTraining(epochs=asked.size(USUAL_EPOCHS, QUICK_EPOCHS)), seed)[1]
@@ -161,7 +161,7 @@ def _record_of_four(asked: Asked, piece: str) -> Record:
 
 
 def _numbers_of_four(records: Records) -> Iterator[Number]:
-    """Yield the baselines, points of the curves, and where these end, beside Table 1 where it prints the same."""
+    """Yield the baselines, points of the curves, and their ends, with the values of Table 1 if it prints the same."""
     n = CushTraining().validation
     for piece, record in records.items():
         epochs = record.get("epoch", [None])
@@ -188,18 +188,18 @@ LENGTHS: Classes = {
     "medium long, 11-15": (10, 15),
     "long, 16-20": (15, 20),
 }
-"""Classes of Figure 5: longer than, and up to so many timesteps."""
+"""Classes of Figure 5: longer than the first, and up to the second number of timesteps."""
 SIZES: Classes = {
     "small, up to 25 %": (0.0, 0.25),
     "medium small, up to 50 %": (0.25, 0.5),
     "medium large, up to 75 %": (0.5, 0.75),
     "large": (0.75, 1.0),
 }
-"""Classes of Figure 7: more than, and up to such a share of the cluster."""
+"""Classes of Figure 7: more than the first, and up to the second share of the cluster."""
 
 
 def class_means(classes: Classes, by: FloatArray, values: Mapping[str, FloatArray]) -> dict[str, dict[str, float]]:
-    """Return means of values over the jobs of each class that has some, and their number."""
+    """Return means of values over the jobs of each class that is not empty, and their number."""
     found = {}
     for name, (above, most) in classes.items():
         members: BoolArray = (by > above) & (by <= most)
@@ -242,7 +242,7 @@ SEVEN = _by_class(
 HORIZONS = PUBLISHED["horizons"]
 NODES = (16, 32, 64, 128)
 HORIZON_NODES, HORIZON_EPOCHS = 16, 300
-"""Nodes of the cluster on which horizons are compared, and epochs of these trainings."""
+"""Number of nodes of the cluster on which horizons are compared, and of epochs of these trainings."""
 OWN, OTHER = "trained on it", "trained on 128 nodes"
 
 
@@ -259,7 +259,7 @@ def _record_of_eight(asked: Asked, piece: str) -> Record:
 
 
 def _record_of_horizon(asked: Asked, piece: str) -> Record:
-    """Train the paper's network with a horizon, and return its turnaround on the held-out job sets."""
+    """Train the paper's network with a horizon, and return its turnaround on the held-out jobsets."""
     epochs = asked.size(HORIZON_EPOCHS, QUICK_EPOCHS)
     training = CushTraining(
         nodes=HORIZON_NODES,
@@ -276,7 +276,7 @@ def _record_of_horizon(asked: Asked, piece: str) -> Record:
 
 
 def _numbers_of_eight(records: Records) -> Iterator[Number]:
-    """Yield the turnarounds of CuSH, and those of every rule with the better of the two policies over it."""
+    """Yield the turnarounds of CuSH, and the ratios to it of every rule with the better of the two policies."""
     for piece, record in records.items():
         sets, ours = int(record["sets"]), record["NTAT"]
         yield Number(piece, "NTAT of CuSH", ours, None, sets)
@@ -295,7 +295,7 @@ EIGHT = Artifact(
 
 
 def _numbers_of_horizons(records: Records) -> Iterator[Number]:
-    """Yield the turnarounds beside those of section 4.2.2."""
+    """Yield the turnarounds, with those of section 4.2.2."""
     for piece, record in records.items():
         yield Number(piece, "NTAT", record["NTAT"], HORIZONS[piece]["NTAT"], int(record["sets"]))
 
@@ -311,7 +311,7 @@ HORIZON = Artifact(
 
 ALMOST = 0.99
 MEASURED = Path("gpu_colocation") / "gavel_physical_cluster_throughputs.json.gz"
-"""Where the measured throughputs are among the data."""
+"""File of the measured throughputs in the data folder."""
 RATIOS, CURVE, DYNAMIC = "policies by type", "policies while it learns", "types not known at first"
 WITHOUT, ORACLE_GAIN = "policies", "measured"
 WAYS = ("learned", "depth-first", "breadth-first", "oracle")
@@ -320,7 +320,7 @@ APPLICATIONS = 12
 UNKNOWN_SHARE = 0.3
 """Share of the jobs of the training whose type is hidden."""
 CAMPAIGN_SETS, CAMPAIGNS, QUICK_CAMPAIGNS = 10, 20, 2
-"""Job sets that follow each other, and how many times this is done with nothing known at first."""
+"""Number of successive jobsets of a campaign, and number of campaigns, each of which begins without knowledge."""
 
 
 def _keys_of_six(asked: Asked) -> list[str]:
@@ -345,7 +345,7 @@ def _record_of_six(asked: Asked, piece: str) -> Record:
 
 
 def _ratios(asked: Asked) -> Record:
-    """Return how the agents allocate each type of job on the held-out job sets of Sierra."""
+    """Return the shares of policies that the agents choose by type of job, on the held-out jobsets of Sierra."""
     machine = Machine.of("sierra")
     jobsets = held_out(machine, asked)
     kinds = np.concatenate([jobs.traits.argmax(axis=1) for jobs in jobsets])
@@ -362,7 +362,7 @@ def _ratios(asked: Asked) -> Record:
 
 
 def _right_by_set(asked: Asked, training: CushTraining) -> Record:
-    """Train with jobs of unknown types, and return the share of right policies in one job set after the other."""
+    """Train with jobs of unknown types, and return the share of right policies in each of successive jobsets."""
     agent, _ = _train_now(training, asked.seeds[0])
     machine, shares = training.cluster(), []
     for campaign in range(asked.size(CAMPAIGNS, QUICK_CAMPAIGNS)):
@@ -380,13 +380,13 @@ def _right_by_set(asked: Asked, training: CushTraining) -> Record:
 
 
 def _compared(asked: Asked, training: CushTraining) -> Record:
-    """Train, and return what the agent, and the baselines, make of held-out job sets."""
+    """Train, and return the results of the agent and of the baselines on held-out jobsets."""
     agent, _ = _train_now(training, asked.seeds[0])
     jobsets, machine = training.draw(unseen(asked)), training.cluster()
     found = of_agent(agent, jobsets, machine, training.options())
     turnaround = found.mean("normalized_turnaround")
     penalty = np.concatenate([jobs.penalty for jobs in jobsets])
-    # No other policy has a smaller one.
+    # A policy is right if no other one has a smaller penalty.
     is_right = penalty[np.arange(len(penalty)), found.policy] <= penalty.min(axis=1) + 1e-9
     return {
         "NTAT": turnaround,
@@ -413,7 +413,7 @@ def _numbers_of_six(records: Records) -> Iterator[Number]:
 
 
 def _way_numbers(kind: str, records: Mapping[str, Mapping[str, Any]]) -> Iterator[Number]:
-    """Yield what each way to choose policies comes to, and how much of the oracle's gain the learned one has."""
+    """Yield the results of each way to choose policies, and the learned one's share of the oracle's gain."""
     for way, record in records.items():
         for column in ("NTAT", "wait", "penalty", RIGHT, RATIO):
             yield Number(f"{kind}: {way}", column, record[column], None, int(record["sets"]))

@@ -1,8 +1,8 @@
-"""CuSH: steps per second, workers side by side, and a page with what ``allocopt reproduce`` wrote.
+"""CuSH: steps per second, workers side by side, and a page with the results of ``allocopt reproduce``.
 
 Run ``allocopt reproduce`` for every artifact of the paper first, with ``--option trained=FOLDER`` for the weights of
-several trainings; ``--rows`` is the folder with their files. ``--measure-workers`` trains with 1, 2 and 4 workers,
-wants a quiet machine, and prints the table that stands in ``page.md``. Needs the extra train.
+several trainings; ``--rows`` is the folder with the result files. ``--measure-workers`` trains with 1, 2 and 4 workers,
+which needs an otherwise idle machine, and prints the table of ``page.md``. Needs the extra train.
 """
 
 import resource
@@ -50,7 +50,7 @@ ROUNDS = 5
 WORKERS = (1, 2, 4)
 SPEED_EPOCHS, SPEED_RUNS, QUALITY_EPOCHS, SEED = 100, 2, 300, 0
 STRETCH = 20
-"""Epochs between two validations, over which speed is measured."""
+"""Epochs between two validations; speed is measured over such a stretch."""
 SIMULATIONS = 240
 """Simulations of an epoch."""
 
@@ -104,7 +104,7 @@ SELECTIONS = {
 
 
 def _speeds() -> list[list[Cell]]:
-    """Measure steps per second of one core, with everything seen at each of them; the fastest of some runs."""
+    """Measure steps per second on one core with all observations at every step; return the fastest of some runs."""
     rows: list[list[Cell]] = []
     for name in MACHINES:
         machine = Machine.of(name)
@@ -116,7 +116,7 @@ def _speeds() -> list[list[Cell]]:
 
 
 def _steps_per_second(episodes: CushEpisodes, seconds: float = 1.0) -> float:
-    """Let random legal choices be made in some episodes, with all observations."""
+    """Make random legal choices in some episodes, with all observations."""
     rng, count = np.random.default_rng(0), episodes.n_environments
     drawn = rng.integers(0, len(episodes.jobsets), count)
     episodes.follow(drawn)
@@ -131,7 +131,7 @@ def _steps_per_second(episodes: CushEpisodes, seconds: float = 1.0) -> float:
 
 
 def _train_together(count: int, epochs: int, folder: Path) -> tuple[Curve, float]:
-    """Train with some workers, and return the learning curve, and the seconds of processor time of all of them."""
+    """Train with some workers; return the learning curve, and the processor time of all workers in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     options = [f"--option=epochs={epochs}", f"--option=every={STRETCH}"]
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)] if count > 1 else []
@@ -142,13 +142,13 @@ def _train_together(count: int, epochs: int, folder: Path) -> tuple[Curve, float
 
 
 def _episodes_per_second(curve: Curve) -> float:
-    # In the fastest stretch of epochs: other programs run on the machine too.
+    # Use the fastest stretch of epochs, because other programs run on the machine, too.
     times = np.array([row["seconds"] for row in curve])
     return SIMULATIONS * STRETCH / float((times[STRETCH:] - times[:-STRETCH]).min())
 
 
 def _measure_workers() -> str:
-    """Train with 1, 2 and 4 workers: some short runs in turn for their speed, one long one for what comes out."""
+    """Train with 1, 2 and 4 workers: short runs in turn to measure the speed, and one long run for the result."""
     runs: dict[int, list[tuple[Curve, float]]] = {count: [] for count in WORKERS}
     with tempfile.TemporaryDirectory() as folder:
         for run, epochs in enumerate([SPEED_EPOCHS] * SPEED_RUNS + [QUALITY_EPOCHS]):
@@ -157,7 +157,7 @@ def _measure_workers() -> str:
     rows: list[list[Cell]] = []
     alone = alone_s = 1.0
     for count, (*short, (curve, used_s)) in runs.items():
-        # What starting takes is the same in both.
+        # Short and long runs start equally long, so the difference excludes the start.
         epoch_s = (used_s - min(seconds for _, seconds in short)) / (QUALITY_EPOCHS - SPEED_EPOCHS)
         fastest = max(_episodes_per_second(of_run) for of_run, _ in runs[count])
         if count == 1:
@@ -185,7 +185,7 @@ def main() -> None:
     """Measure and write the page."""
     parser = page_parser(__doc__, rows=True)
     parser.add_argument(
-        "--trained", type=Path, default=Path("trained"), help="folder with the training for Sierra that Figure 4 shows"
+        "--trained", type=Path, default=Path("trained"), help="folder with the training for Sierra, shown in Figure 4"
     )
     parser.add_argument("--measure-workers", action="store_true", help="measure workers, and stop")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What a table of penalties makes of the baselines of both machines, beside Table 1."""
+"""The baselines of both machines under several tables of penalties, compared with Table 1."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,25 +15,25 @@ from papers.cush.configuration import BASELINES, CUSH, QUICK_SETS, TABLE_ONE, Ou
 
 COLUMNS = ("NTAT", "wait", "rewards")
 METHODS = {method: method for method in BASELINES} | {"sjf, oracle": CUSH}
-"""Ours, and the paper's row that each is to come to: CuSH resembles SJF with the right policies (Figure 5)."""
+"""Our methods, and the paper's row of each; CuSH resembles SJF with the right policies (Figure 5)."""
 PRINTED = np.array(
     [[[TABLE_ONE[f"{name}: {row}"][column] for column in COLUMNS] for row in METHODS.values()] for name in MACHINES]
 )
-"""Those of Table 1, shape ``(machines, methods, columns)``."""
+"""The values of Table 1, shape ``(machines, methods, columns)``."""
 BOTH = tuple(MACHINES)
 
 
 @dataclass(frozen=True)
 class Penalties:
-    """A locality model of drawn job sets, and how NTAT is read."""
+    """A locality model of drawn jobsets, and the reading of NTAT."""
 
     share: float  # largest request, as a share of the cluster
     table: PenaltyTable
-    over_requested: bool = True  # whether NTAT is over the requested time, not the service time
-    machines: tuple[str, ...] = BOTH  # which it is for
+    over_requested: bool = True  # whether NTAT is relative to the requested time, not to the service time
+    machines: tuple[str, ...] = BOTH  # machines for which it was fitted
 
     def means(self, seeds: Sequence[int]) -> FloatArray:
-        """Return NTAT, waits and rewards on job sets of these seeds, shape ``(machines, methods, columns)``."""
+        """Return NTAT, waits and rewards on jobsets of these seeds, shape ``(machines, methods, columns)``."""
         found = []
         for name in self.machines:
             machine = Machine.of(name)
@@ -44,7 +44,7 @@ class Penalties:
 
     @property
     def printed(self) -> FloatArray:
-        """Return what Table 1 prints of its machines, in the shape of `means`."""
+        """The values of Table 1 for its machines, in the shape of `means`."""
         return np.asarray(PRINTED[[BOTH.index(name) for name in self.machines]])
 
     def _ntat(self, run: Outcomes) -> float:
@@ -52,7 +52,7 @@ class Penalties:
 
 
 def steps(values: FloatArray) -> FloatArray:
-    """Return how far breadth-first is above depth-first, as a logarithm, for each machine, rule and column."""
+    """Return the logarithm of breadth-first over depth-first, for each machine, rule and column."""
     baselines = values[:, : len(BASELINES)]
     return np.asarray(np.log(baselines[:, 1::2] / baselines[:, ::2]))
 
@@ -66,12 +66,12 @@ def _lines(*numbers: float) -> PenaltyTable:
 
 SHIPPED = "shipped"
 EARLIER = _lines(0.05, 0.0001, 12.0, 0.042, 12.5, 0.002, 1.9, 0.0005)
-"""Chosen for the order of Sierra's NTAT alone, without a look at waits and rewards."""
+"""Fitted only to the order of Sierra's NTAT, not to waits and rewards."""
 OF_SERVICE = _lines(0.0142, 0.0003, 1.1042, 0.0107, 1.4722, 0.0089, 0.1271, 0.0005)
-"""The result of the same search as the shipped one's, with NTAT over the service time."""
+"""Result of the same search as for the shipped table, with NTAT relative to the service time."""
 OF_SIERRA = _lines(0.2445, 0.0004, 1.4642, 0.0076, 7.1744, 0.0036, 0.9602, 0.0002)
 OF_SUMMIT = _lines(0.3743, 0.0002, 3.5384, 0.0039, 2.9255, 0.0076, 0.7047, 0.0008)
-"""The results of the search for each machine alone."""
+"""Results of the search for a single machine."""
 TABLES = {
     SHIPPED: Penalties(SHARE, SIERRA_TABLE),
     "shipped, NTAT over service": Penalties(SHARE, SIERRA_TABLE, over_requested=False),
@@ -91,7 +91,7 @@ def _record(asked: Asked, name: str) -> Record:
 
 
 def _numbers(records: Records) -> Iterator[Number]:
-    """Yield errors, how many of the pairs are ordered as printed, and the range of a ratio that bounds a fit."""
+    """Yield errors, the number of pairs that are ordered as printed, and the range of a ratio that limits any fit."""
     for name, record in records.items():
         values, sets, paper = np.array(record["means"]), int(record["sets"]), TABLES[name].printed
         errors = np.abs(np.log(values / paper))
@@ -107,7 +107,7 @@ def _numbers(records: Records) -> Iterator[Number]:
 
 PENALTIES = Artifact(
     "cush-penalties",
-    "Tables of penalties beside Table 1 of the CuSH paper: errors, orders, and what no table can give",
+    "Tables of penalties against Table 1 of the CuSH paper: errors, orders, and limits of any table",
     lambda asked: list(TABLES),
     _record,
     _numbers,

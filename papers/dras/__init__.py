@@ -1,4 +1,4 @@
-"""The DRAS paper: Figures 5 to 11, Table 4, and what decides claims that do not come out."""
+"""The DRAS paper: Figures 5 to 11, Table 4, and experiments that explain claims that do not hold."""
 
 from papers.dras import cori_figure, curves, figures, reasons, rewards
 

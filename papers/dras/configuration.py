@@ -1,4 +1,4 @@
-"""The machines of the comparisons with the jobs that no training has seen; the paper's methods, and others."""
+"""The machines of the comparisons with jobs that no training uses; the paper's methods, and others."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from learned.weights import read_weights, shipped_weights
 from papers.artifact import Asked
 
 QUICK_WEEKS = 2
-"""Weeks of a held-out span, and synthetic weeks, that a quick run looks at."""
+"""Number of held-out weeks and of synthetic weeks in a quick run."""
 
 HELD_OUT, SYNTHETIC = "held-out", "synthetic"
 JOBSETS = (HELD_OUT, SYNTHETIC)
@@ -36,9 +36,9 @@ JOBSETS = (HELD_OUT, SYNTHETIC)
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A machine: its shipped weights, its trace among the data, and the least sizes of its classes of jobs, rising.
+    """A machine: its shipped weights, its trace in the data folder, and the least sizes of its classes of jobs, rising.
 
-    The objective is that of Optimization, ``capability`` (Eq. 1) or ``capacity`` (Eq. 2).
+    ``objective`` is that of Optimization: ``capability`` (Eq. 1) or ``capacity`` (Eq. 2).
     """
 
     name: str
@@ -60,17 +60,17 @@ SITES = {site.name: site for site in (THETA, SDSC_SP2)}
 
 
 def trace_of(site: Site, asked: Asked) -> Workload:
-    """Read a trace, without jobs larger than the machine; raises `BadFileError` where it is missing or cut."""
+    """Read a trace without jobs larger than the machine; raises `BadFileError` if it is missing or truncated."""
     path = asked.data / site.trace
     workload = read_workload(path).fitting(site.processors)
     days = float(workload.submit.max()) / DAY_S if len(workload) else 0.0
     if days < 3 * WEEK_DAYS:
-        raise bad_file(path, f"holds {days:.0f} days of jobs, must hold three weeks at least")
+        raise bad_file(path, f"holds {days:.0f} days of jobs, must hold at least three weeks")
     return workload
 
 
 def jobsets_of(site: Site, kind: str, asked: Asked) -> tuple[Workload, ...]:
-    """Return jobsets of a kind: the held-out days all together, or synthetic weeks that evaluations own."""
+    """Return jobsets of a kind: all held-out days as one, or the synthetic weeks reserved for evaluations."""
     split = Split.of(trace_of(site, asked))
     if kind == SYNTHETIC:
         model = SyntheticModel.fitted(split.training(), site.processors)
@@ -82,7 +82,7 @@ def jobsets_of(site: Site, kind: str, asked: Asked) -> tuple[Workload, ...]:
 
 
 Maker = Callable[[Site, int], ListScheduler | Scheduler]
-"""Makes a scheduler for a site, its random choices fixed by a seed."""
+"""Makes a scheduler for a site; the seed fixes its random choices."""
 
 REFERENCE = "FCFS/B"
 PAPER_RULES = (REFERENCE, "BinPacking", "Random", "Optimization")
@@ -93,19 +93,19 @@ AGENTS = {
     "DRAS-A2C": "dras-a2c",
     "DRAS-PPO": "dras-ppo",
 }
-"""Agents of the paper, and the policies that they are."""
+"""Agents of the paper, and the names of their policies."""
 
 LEADER = "DRAS-PPO"
 CUSTOMIZED, GENERIC, STATIC = (f"{LEADER}, {how}" for how in ("customized", "generic", "static"))
-"""Trained for the machine, or on several others; as it is."""
+"""Trained for the machine, trained on several others, and without learning in operation."""
 GATED, UNGATED, PATIENT = (f"{LEADER}, dynamic, {how}" for how in ("gated", "ungated", "ungated, 8 weeks"))
-"""Going on learning: what it learned is taken where a validation finds it better, or always."""
+"""With learning in operation: new weights are kept only if a validation finds them better, or always."""
 DYNAMIC: dict[str, dict[str, Any]] = {
     GATED: {},
     UNGATED: {"gated": False},
     PATIENT: {"gated": False, "memory_days": 56.0},
 }
-"""Options of the dynamic agents; they learn from the jobs of two weeks unless given."""
+"""Options of the dynamic agents; by default they learn from the jobs of two weeks."""
 RL_SCHEDULERS = {
     f"RLScheduler, {trace}": weights
     for trace, weights in (
@@ -114,7 +114,7 @@ RL_SCHEDULERS = {
         ("Lublin-1", "lublin-1"),
     )
 }
-"""RLScheduler by the trace that it learned from, and its shipped weights."""
+"""Shipped weights of RLScheduler, by the trace of its training."""
 PAPER_METHODS = (*PAPER_RULES, *AGENTS)
 
 
@@ -135,20 +135,20 @@ RULES: dict[str, Maker] = {
     "two-level, wfp3/sjf": lambda site, seed: TwoLevelOrders("wfp3", "sjf"),
     "two-level, unicep/sjf": lambda site, seed: TwoLevelOrders("unicep", "sjf"),
 }
-"""Methods without trainings of DRAS, those that the paper left out last; ``/B`` is with EASY backfilling."""
+"""Methods without trainings of DRAS; those that are not in the paper come last; ``/B`` means EASY backfilling."""
 
 METHODS = (*PAPER_METHODS, *(name for name in RULES if name not in PAPER_RULES))
 
 
 def agent_of(method: str) -> str | None:
-    """Return the policy that a method of an agent is, such as that of ``DRAS-PPO, generic``; None for a rule."""
+    """Return the policy of an agent's method, such as ``DRAS-PPO, generic``; None for a rule."""
     return AGENTS.get(method.split(", ")[0])
 
 
 def trainings(folder: str, method: str, site: Site) -> list[Path]:
-    """Return the weights of an agent's trainings in a folder, of which every subfolder is a training.
+    """Return the weights of an agent's trainings in a folder, each in its own subfolder.
 
-    They are those on the trace of a site alone, of `GENERIC` those on several traces.
+    They are trainings on only the trace of the site; for `GENERIC` they are trainings on several traces.
     """
     found = []
     for path in sorted(Path(folder).glob("*/weights.safetensors")) if folder else ():
@@ -161,7 +161,7 @@ def trainings(folder: str, method: str, site: Site) -> list[Path]:
 
 
 def weights_of(folder: str, method: str, site: Site) -> list[str]:
-    """Return the weights of an agent by training, see `trainings`; else the name of what is shipped, if it is."""
+    """Return the weights of an agent by training, see `trainings`; otherwise the name of shipped weights, if any."""
     if found := trainings(folder, method, site):
         return [str(path) for path in found]
     shipped = "generic" if method == GENERIC else site.weights
@@ -169,9 +169,9 @@ def weights_of(folder: str, method: str, site: Site) -> list[str]:
 
 
 def schedulers(method: str, site: Site, asked: Asked) -> list[ListScheduler | Scheduler]:
-    """Return one scheduler per training of an agent, one per seed of a random method, else one alone.
+    """Return one scheduler per training of an agent, one per seed of a random method, otherwise a single one.
 
-    None where an agent's weights are neither found nor shipped.
+    The list is empty if an agent's weights are neither found nor shipped.
     """
     agent = agent_of(method)
     if method in RL_SCHEDULERS:
@@ -184,7 +184,7 @@ def schedulers(method: str, site: Site, asked: Asked) -> list[ListScheduler | Sc
 
 
 def present(methods: Sequence[str], site: Site, asked: Asked) -> list[str]:
-    """Return the methods without those for which there are no weights."""
+    """Return the methods except agents without weights."""
     kernels = shipped_weights(RlScheduler.name)
     return [
         name

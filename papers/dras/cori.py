@@ -1,10 +1,10 @@
 """A synthetic Cori: the capacity machine of the DRAS paper, whose log is not public, and its jobs.
 
-The numbers of Table 2 are kept: nodes, jobs a day, the longest job. Sizes, run times and estimates are those of jobs of
-CEA Curie, another large machine, drawn so that the load is `LOAD`; Table 2 has no load. What comes out is not Cori.
+It has the numbers of Table 2: nodes, jobs per day, the longest job. Sizes, run times and estimates are drawn from jobs
+of CEA Curie, another large machine, so that the load is `LOAD`; Table 2 has no load. The result is not the real Cori.
 
-``python -m papers.dras.cori OUT`` writes the trace that the shipped agents ``cori`` learned from: three weeks, of which
-a training takes the first two, as the paper does.
+``python -m papers.dras.cori OUT`` writes the trace of the trainings of the shipped agents ``cori``: three weeks, of
+which a training uses the first two, as in the paper.
 """
 
 import argparse
@@ -23,9 +23,9 @@ from papers.dras.configuration import Site
 
 TABLE_TWO = published("dras")["table2"]["Cori"]
 LOAD = 0.9
-"""Load of the jobs that arrive; chosen."""
+"""Load of the arriving jobs; our choice."""
 CURIE, CURIE_CORES = "traces/CEA-Curie-2011-2.1-cln.swf.gz", 16
-"""Trace among the data from which the jobs are drawn, and the cores of its nodes."""
+"""Trace in the data folder from which the jobs are drawn, and the number of cores of its nodes."""
 MACHINE = CapacityMachine(
     int(TABLE_TWO["nodes"]), TABLE_TWO["jobs"] / TABLE_TWO["days"], TABLE_TWO["longest job, days"], LOAD
 )
@@ -35,7 +35,7 @@ TRACE_DAYS, TRACE_SEED = 21, 0
 
 @lru_cache(maxsize=1)
 def cori_model(data: Path) -> CapacityModel:
-    """Fit the model to the trace in a folder of data; raises `BadFileError` where it is missing."""
+    """Fit the model to the trace in a folder of data; raises `BadFileError` if it is missing."""
     return CapacityModel.fitted(MACHINE, read_workload(data / CURIE), CURIE_CORES)
 
 

@@ -1,4 +1,4 @@
-"""Figure 7 of the DRAS paper on the synthetic Cori of `papers.dras.cori`: all methods on the same draws of its jobs."""
+"""Figure 7 of the DRAS paper on the synthetic Cori (`papers.dras.cori`): all methods on the same draws of its jobs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -31,7 +31,7 @@ from papers.dras.figures import kiviat_area, metrics_of, normalized, paired_numb
 DRAWS, QUICK_DRAWS = 5, 1
 DAYS, QUICK_DAYS = 7, 1
 LEFT_OUT = ("FCFS, conservative", "two-level, wfp3/sjf", "two-level, unicep/sjf")
-"""Methods that take minutes for a day of a machine with so many jobs."""
+"""Methods that are left out because they take minutes for a day of this machine with its many jobs."""
 PAIRED = ("mean wait h", "max wait h", "mean bounded slowdown")
 
 
@@ -40,7 +40,7 @@ def _methods(asked: Asked) -> list[str]:
 
 
 def _schedule(method: str, jobs: Workload, asked: Asked, seed: int) -> Schedule:
-    """Schedule the jobs; agents in their compiled environment, where they schedule alike and sooner."""
+    """Schedule the jobs; agents run in their compiled environment, which gives the same schedule in less time."""
     name = agent_of(method)
     if name is None:
         scheduler = RULES[method](CORI, seed)
@@ -59,7 +59,8 @@ def _record(asked: Asked, piece: str) -> Record:
     days = asked.size(DAYS, QUICK_DAYS)
     jobs = cori_days(asked.data, days, EVALUATION_SEEDS[index])
     schedule = _schedule(method, jobs, asked, index)
-    # Utilization of the days on which jobs arrive: the last jobs run for days on a machine that empties.
+    # Measure utilization only over the days with arrivals: afterwards the last jobs run for days on an emptying
+    # machine.
     held_s = np.clip(np.minimum(schedule.end, days * DAY_S) - schedule.start, 0.0, None)
     used = float((held_s * jobs.processors).sum()) / (days * DAY_S * CORI.processors)
     return {"jobs": len(jobs), "metrics": {**metrics_of(schedule), "utilization": used}}

@@ -1,6 +1,6 @@
-"""Figures 5 and 6: learning curves by the order of the phases, and of all agents beside the other methods' rewards.
+"""Figures 5 and 6: learning curves by the order of the phases, and those of all agents with other methods' rewards.
 
-The paper prints curves; of its text are the rewards at the end, by its own reward on a month of the full trace.
+The paper prints curves; its text states the rewards at the end, by its own reward on a month of the full trace.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,26 +37,26 @@ from papers.dras.configuration import (
 )
 
 ORDERS = ("sampled,real,synthetic", "real,sampled,synthetic", "synthetic,real,sampled", "real")
-"""Phases in the orders of Figure 5; the last is the paper's training with real jobsets only."""
+"""Orders of the phases in Figure 5; the last one is the paper's training with only real jobsets."""
 ORDERED = "DRAS-PG"
 """The agent of Figure 5."""
 UPDATES, QUICK_UPDATES = 1_000, 10
-"""Updates of a training of Figure 5, and of any training where the run is quick."""
+"""Updates of a training of Figure 5, and of any training in a quick run."""
 GOAL = ("goal", "paper", "mean_wait", "longest_wait", "tolerated")
-"""Settings of a training that say what for."""
+"""Settings of a training that define its objective."""
 QUICK_JOBSETS = 2
 POINTS = 10
-"""Points of a curve that are rows."""
+"""Number of points of a curve that become rows."""
 
 MEASURES = ("total_reward", "wait_ratio", "longest_ratio", "score")
 TERMS = ("oldest", "size", "used")
-"""Terms of Eq. 1: waits over the longest one, sizes over the machine's, and the share of the machine that is used."""
+"""Terms of Eq. 1: wait over the longest wait, size over the machine's, and the share of the machine in use."""
 REWARDS = ("reward as trained", "reward by Eq. 1", *(f"of which {term}" for term in TERMS))
 AT_END = "at the end"
 
 
 def _training(method: str, asked: Asked, updates: int = 0, phases: str = ORDERS[0]) -> DrasTraining:
-    """Return a training of an agent on Theta, for what DRAS-PPO was trained for there, if weights of it are known."""
+    """Return a training of an agent on Theta, with the objective of DRAS-PPO's weights for Theta if there are any."""
     goal: dict[str, Any] = {}
     for weights in weights_of(asked.trained, LEADER, THETA)[:1]:
         settings = read_weights(find_weights(AGENTS[LEADER], weights))[1].settings
@@ -78,7 +78,7 @@ def curve_record(curve: Sequence[Mapping[str, float]]) -> Record:
 
 
 def curve_numbers(row: str, record: Mapping[str, Any]) -> Iterator[Number]:
-    """Yield points of a curve, evenly spread, and where it was best."""
+    """Yield evenly spread points of a curve, and its best one."""
     n = len(record["update"])
     for measure in MEASURES:
         for i in evenly(n, POINTS):
@@ -113,7 +113,7 @@ IN_ENVIRONMENT: dict[str, tuple[Callable[[], Selector], DrasOptions]] = {
         DrasOptions(reservations=Reservations.NONE, can_end=True),
     ),
 }
-"""How the paper's rules choose in the environment, where all methods collect their rewards."""
+"""Selectors that follow the paper's rules in the environment, in which all methods collect their rewards."""
 
 
 def _total_reward(jobs: Workload, selector: Selector, options: DrasOptions) -> float:
@@ -138,7 +138,7 @@ def _mean_reward(method: str, weights: str, jobsets: Sequence[Workload], reward:
 
 
 def _record_of_six(asked: Asked, piece: str) -> Record:
-    """Return an agent's curve: of the folder, or of a training made now."""
+    """Return an agent's curve from the folder, or from a training made now."""
     seed, method = seed_and_name(piece)
     for path in trainings(asked.trained, method, THETA):
         if read_weights(path)[1].seed == seed:
@@ -158,11 +158,11 @@ SIX = Artifact(
 
 
 def _rewards(asked: Asked, piece: str) -> Record:
-    """Play the validation jobsets through."""
+    """Play the validation jobsets to the end."""
     training = _training(LEADER, asked)
     jobsets = training.jobsets(trace_of(THETA, asked), THETA.processors, 0)[1][: asked.size(None, QUICK_JOBSETS)]
     known = weights_of(asked.trained, piece, THETA) if piece in AGENTS else [""]
-    # Each term alone, with the weight that it has in Eq. 1.
+    # Each single term, with its weight in Eq. 1.
     terms = [Weights(**{term: getattr(CAPABILITY, term)}) for term in TERMS]
     totals = [
         [_mean_reward(piece, weights, jobsets, reward) for reward in (training.reward, CAPABILITY, *terms)]

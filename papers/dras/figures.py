@@ -1,10 +1,10 @@
-"""What schedules of the held-out jobs give: Figures 7 to 11, Table 4.
+"""Figures 7 to 11 and Table 4, from schedules of the held-out jobs.
 
-Figure 7: Kiviat graphs of all methods; the paper prints graphs without numbers, and their order in words. Figure 11: a
-generic agent, trained on other machines; the paper takes DRAS-PG and models of RLScheduler, here both agents are
-DRAS-PPO, whose features and network do not depend on the machine. Waits on Theta by size of job (Figure 8) and by how
-jobs came to run (Figure 9), shares of these (Table 4), and through a surge of the load (Figure 10); of these the paper
-prints pictures, and in its text the longest waits.
+Figure 7: Kiviat graphs of all methods; the paper prints graphs without numbers, and states their order. Figure 11: a
+generic agent, trained on other machines. The paper uses DRAS-PG and models of RLScheduler; here both agents are
+DRAS-PPO, whose features and network do not depend on the machine. Figures 8 and 9, Table 4: waits on Theta by size of
+job and by mode, and shares of the modes. Figure 10: waits through a surge of the load. For these the paper prints
+pictures, and the longest waits in its text.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ from papers.dras.configuration import (
 )
 
 KIVIAT = {"mean wait h": -1, "max wait h": -1, "mean response h": -1, "mean slowdown": -1, "utilization": 1}
-"""Metrics of the Kiviat graphs in their order around the graph; -1 where less is better."""
+"""Metrics of the Kiviat graphs in their order around the graph; -1 if less is better."""
 
 Runs = Sequence[Sequence[Mapping[str, float]]]
 """Metrics of a method: per run (training or random seed), per jobset."""
@@ -106,7 +106,7 @@ def _numbers_of_seven(records: Records) -> Iterator[Number]:
 
 
 def _method_numbers(row: str, runs: Runs, reference: Runs) -> Iterator[Number]:
-    """Yield a method's metrics; spread is over its runs where there are several, else over jobsets."""
+    """Yield a method's metrics; the spread is over its runs if there are several, otherwise over jobsets."""
     n = len(runs) * len(runs[0])
     for metric in runs[0][0]:
         values = _run_means(runs, metric) if len(runs) > 1 else [jobset[metric] for jobset in runs[0]]
@@ -151,7 +151,7 @@ def normalized(values: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str,
 
 
 def kiviat_area(axes: Sequence[float]) -> float:
-    """Area of a Kiviat graph as a share of that of a graph in which every metric is 1.
+    """Return the area of a Kiviat graph as a share of that of a graph in which every metric is 1.
 
     The triangles between neighbouring axes r and s have the area ``r s sin(2 pi / n) / 2``.
     """
@@ -159,7 +159,7 @@ def kiviat_area(axes: Sequence[float]) -> float:
 
 
 def ranks(areas: Mapping[str, float]) -> dict[str, int]:
-    """Rank methods by area: 1 for the greatest, the same for equals."""
+    """Rank methods by area: 1 for the greatest; equal areas have equal ranks."""
     return {method: 1 + sum(other > area for other in areas.values()) for method, area in areas.items()}
 
 
@@ -181,7 +181,7 @@ def _numbers_of_eleven(records: Records) -> Iterator[Number]:
 
 
 def paired_numbers(row: str, column: str, ratios: Sequence[float]) -> Iterator[Number]:
-    """Yield the mean of paired ratios, with the ends of its 95 % interval where there are two pairs or more."""
+    """Yield the mean of paired ratios, with the ends of its 95 % interval if there are two or more pairs."""
     if not ratios:
         return
     yield mean_of(row, column, ratios)
@@ -193,7 +193,7 @@ def paired_numbers(row: str, column: str, ratios: Sequence[float]) -> Iterator[N
 
 ELEVEN = Artifact(
     "dras-figure11",
-    "Figure 11 of the DRAS paper: customized agents beside a generic one and RLScheduler",
+    "Figure 11 of the DRAS paper: customized agents, a generic one and RLScheduler",
     lambda asked: _keys((REFERENCE, "DRAS-PG", CUSTOMIZED, GENERIC, *RL_SCHEDULERS), asked),
     _record,
     _numbers_of_eleven,
@@ -205,12 +205,12 @@ TABLE_FOUR, LONGEST_WAITS = PUBLISHED["table4"], PUBLISHED["longest_waits"]
 
 MODES = (Mode.BACKFILLED, Mode.READY, Mode.RESERVED)
 LARGE_SHARE = 0.25
-"""Share of the machine from which on a job counts as large."""
+"""Least share of the machine at which a job counts as large."""
 ALL_SIZES = "all sizes"
 
 
 class Placed(NamedTuple):
-    """Jobs of some simulations, of shape ``(n,)``; those are late that start after what their reservation promised."""
+    """Jobs of some simulations, shape ``(n,)``; a job is late if it starts after the time its reservation promised."""
 
     size: IntArray
     node_s: FloatArray
@@ -226,8 +226,8 @@ def _placed(asked: Asked, piece: str) -> Placed:
 
 
 def placed(asked: Asked, method: str, jobsets: Sequence[Workload]) -> Placed:
-    """Simulate jobsets on Theta, by an agent with the first of its trainings."""
-    # FCFS with EASY as two-level scheduling, which says how jobs came to run; its schedules are the same.
+    """Simulate jobsets on Theta under a method; an agent uses the first of its trainings."""
+    # FCFS with EASY as two-level scheduling gives the same schedules, and also the modes of jobs.
     is_reference = method == REFERENCE
     return placed_by(TwoLevelOrders("fcfs", "fcfs") if is_reference else schedulers(method, THETA, asked)[0], jobsets)
 
@@ -251,7 +251,7 @@ def _theta_keys(asked: Asked) -> list[str]:
 
 
 def box_of(wait_s: FloatArray) -> dict[str, float]:
-    """Return number, least, quartiles, greatest and mean of some waits in hours; only the number where it is 0."""
+    """Return number, minimum, quartiles, maximum and mean of some waits in hours; only the number if there are none."""
     if not len(wait_s):
         return {"n": 0}
     hours = wait_s / HOUR_S
@@ -300,7 +300,7 @@ def _shares(asked: Asked, piece: str) -> Record:
 
 
 def shares_of(jobs: Placed) -> Record:
-    """Return the shares of the modes in the number of jobs, in what all jobs held, and in what large jobs held."""
+    """Return the shares of the modes in the number of jobs, in the core hours, and in the core hours of large jobs."""
     large = jobs.size >= LARGE_SHARE * THETA.processors
     held, held_by_large = jobs.node_s.sum(), jobs.node_s[large].sum()
     shares = {}
@@ -334,9 +334,9 @@ TABLE = Artifact(
 )
 
 SPAN, QUICK_SPAN = (12, 4, 8), (4, 2, 3)
-"""Weeks, and those, counted from 0, from the first of which on jobs come faster, and before the second."""
+"""Number of weeks, and the first week of the surge and the first one after it, counted from 0."""
 GAPS = 0.75
-"""What the gaps between jobs are multiplied by in the surge."""
+"""Factor of the gaps between jobs in the surge."""
 ALL_WEEKS, ALL_SEEDS = "all weeks", "all seeds"
 SURGE_METHODS = (REFERENCE, "Optimization", "DRAS-PG", "DRAS-A2C", STATIC, GATED, UNGATED, PATIENT)
 PAIRS = ((STATIC, REFERENCE), ("DRAS-PG", REFERENCE), (GATED, STATIC), (UNGATED, STATIC), (PATIENT, STATIC))
@@ -345,9 +345,9 @@ IN_SURGE, PAIRED = "surge", "pairs"
 
 
 def surge(asked: Asked, seed: int) -> tuple[Workload, FloatArray]:
-    """Return synthetic weeks of Theta in a row, of which some come faster, and when these begin and end in seconds.
+    """Return consecutive synthetic weeks of Theta with a surge, and the begin and end of the surge in seconds.
 
-    The weeks are drawn as the evaluation's synthetic weeks are, with an index of their own.
+    The weeks are drawn like the evaluation's synthetic weeks, with another index.
     """
     model = SyntheticModel.fitted(Split.of(trace_of(THETA, asked)).training(), THETA.processors)
     n_weeks, first, end = asked.size(SPAN, QUICK_SPAN)
@@ -357,13 +357,13 @@ def surge(asked: Asked, seed: int) -> tuple[Workload, FloatArray]:
 
 
 def compressed(submit_s: FloatArray, begin_s: float, end_s: float) -> FloatArray:
-    """Multiply the time between ``begin_s`` and ``end_s`` by `GAPS`; what comes later comes earlier by that."""
+    """Multiply the gaps between ``begin_s`` and ``end_s`` by `GAPS`, and shift later jobs accordingly."""
     inside = np.clip(submit_s, begin_s, end_s) - begin_s
     return np.asarray(np.floor(submit_s - (1.0 - GAPS) * inside))
 
 
 def _weeks(asked: Asked, piece: str) -> Record:
-    """Simulate the weeks under a method, an agent with the first of its trainings."""
+    """Simulate the weeks under a method; an agent uses the first of its trainings."""
     seed, method = seed_and_name(piece)
     jobs, limits = surge(asked, seed)
     scheduler = schedulers(method, THETA, asked)[0]
@@ -383,7 +383,7 @@ def _weeks(asked: Asked, piece: str) -> Record:
 
 
 def _weeks_numbers(records: Records) -> list[Number]:
-    """Return loads and waits by week, how often the dynamic agent changed, and means over the seeds."""
+    """Return loads and waits by week, the number of changes of the dynamic agent, and means over the seeds."""
     found: list[Number] = []
     for piece, record in records.items():
         for name, (mean_h, longest_h, n) in record["waits"].items():

@@ -19,7 +19,7 @@ from learned.rl.slots import CompactNetwork, SlotPolicy
 from learned.rl.training import A2cSettings
 
 RUNNING, CHOICES, FEATURES, REPEATS = 34, 30, 21, 30
-"""Running jobs in the states, the most there can be; choices of an update, about ten scheduling instances."""
+"""Largest number of running jobs in a state, choices of an update (about ten scheduling instances), and others."""
 
 
 def _state(rng: np.random.Generator) -> Float32Array:
@@ -28,12 +28,12 @@ def _state(rng: np.random.Generator) -> Float32Array:
 
 
 def _median_ms(what: Callable[[], Any], repeats: int = REPEATS) -> float:
-    what()  # Does not count
+    what()  # Warm up
     return 1e3 * float(np.median(timeit.repeat(what, timer=time.process_time, repeat=repeats, number=1)))
 
 
 def decision_times(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
-    """Time decisions on Theta with random weights; yield what, milliseconds, and how many they may be."""
+    """Time decisions on Theta with random weights; yield label, milliseconds, and the most that are allowed."""
     given = _state(rng)
     for agent in ("pg", "a2c", "ppo", "dql"):
         network = paper_network(agent, THETA_NODES, THETA_LAYERS)
@@ -47,7 +47,7 @@ def decision_times(rng: np.random.Generator) -> Iterator[tuple[str, float, float
 
 
 def update_times(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
-    """Time gradient steps of the paper's networks; yield what `decision_times` yields."""
+    """Time gradient steps of the paper's networks; yield the same values as `decision_times`."""
     states = torch.from_numpy(np.stack([_state(rng) for _ in range(CHOICES)]))
     legal, actions = torch.ones(CHOICES, WINDOW, dtype=torch.bool), torch.arange(CHOICES)
     gains = torch.from_numpy(rng.normal(size=CHOICES)).float()

@@ -1,8 +1,9 @@
-"""DRAS: times of decisions, and a page with plots of what ``allocopt reproduce`` wrote.
+"""DRAS: times of decisions, and a page with tables and plots of the results of ``allocopt reproduce``.
 
 Run ``allocopt reproduce dras-figure5`` to ``dras-figure11``, ``dras-figure6-rewards``, ``dras-table4``,
 ``dras-figure7-cori``, ``dras-reasons`` and ``dras-rewards`` first, with ``--option trained=FOLDER``
-for the weights of several trainings; ``--rows`` is the folder with their files, and what is not there is left out.
+for the weights of several trainings. ``--rows`` is the folder with the result files; sections without files are
+left out.
 ``--decisions`` prints the times of decisions and updates alone and writes nothing. ``--jitter DATA`` schedules the
 held-out days of the folder with the traces with run times jittered, and writes what it measured to the same folder
 instead of the page. Needs the extras train and plot.
@@ -94,7 +95,7 @@ COMPARED = {
 }
 """Artifact, rows and columns of the tables of paired ratios by place; see `_paired_table`."""
 Parts = dict[str, ByRow]
-"""Rows by what stands before the colon, machine and jobsets or a seed, and what stands behind it."""
+"""Rows by the text before the colon (machine and jobsets, or a seed) and the text after it."""
 
 
 def _parts(rows: list[Row]) -> Parts:
@@ -133,7 +134,7 @@ def _figure_five(parts: Parts) -> None:
 
 
 def _figure_six(parts: Parts) -> None:
-    """Draw the agents' curves, and what the other methods collect."""
+    """Draw the agents' curves, and the rewards of the other methods."""
     ends = parts.pop(AT_END, {})
     rewards = {method: of["reward as trained"]["ours"] for method, of in ends.items()}
     constants = {method: reward for method, reward in rewards.items() if method not in AGENTS}
@@ -188,7 +189,7 @@ def _boxes(number: int, parts: Parts) -> None:
 
 
 def _figure_ten(parts: Parts) -> None:
-    """Draw mean and longest wait by week, of the methods that were measured."""
+    """Draw mean and longest wait by week of the measured methods."""
     found = next(iter(parts.values()))
     lines: dict[str, dict[str, tuple[range, list[float]]]] = {}
     for column, title in (("mean wait h", "mean wait, h"), ("max wait h", "longest wait, h")):
@@ -208,12 +209,12 @@ PLOTS: dict[str, Callable[[Parts], None]] = {
     "figure10": _figure_ten,
 }
 BESIDE = {"figure6": "dras-figure6-rewards"}
-"""Artifacts whose rows a picture needs beside its own."""
+"""Further artifacts whose rows a picture needs."""
 
 JITTER_FILE = "dras-jitter.json"
 JITTER, VARIANTS = 0.05, 20
 JITTERED = ("WFP3/B", "UNICEP/B", "DRAS-PPO")
-"""Methods that are held beside `REFERENCE` on variants of the held-out days, agents with the shipped weights."""
+"""Methods that are compared with `REFERENCE` on variants of the held-out days; agents use the shipped weights."""
 
 
 def _measure_jitter(data: Path, path: Path) -> None:
@@ -246,7 +247,7 @@ def _jittered(path: Path) -> str:
 
 
 def _paired_table(rows: list[Row], pattern: str, columns: Sequence[str]) -> str | None:
-    """Return a table of means with their 95 % intervals; None where nothing was measured."""
+    """Return a table of means with their 95 % intervals; None if nothing was measured."""
     lines: list[list[Cell]] = []
     for name, found in by_row(rows).items():
         match = re.fullmatch(pattern, name)

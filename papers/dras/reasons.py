@@ -1,7 +1,7 @@
-"""What decides claims of the DRAS paper that do not come out: the load of Theta, and the length of what is simulated.
+"""Reasons of claims of the DRAS paper that do not hold: the load of Theta, and the length of the simulation.
 
-The paper simulates 21 months of Theta. Public is one month, whose load is lower than that of the paper's busy months,
-and evaluations on synthetic weeks end before jobs can starve.
+The paper simulates 21 months of Theta. Only one month is public; its load is lower than that of the paper's busy
+months. Evaluations on synthetic weeks end before jobs can starve.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ LOAD_METHODS = (REFERENCE, "DRAS-PG", "DRAS-PPO")
 WEEKS = (1, 4, 16)
 WEEK_METHODS = (REFERENCE, "Optimization", "DRAS-PPO")
 SPANS, LOAD_WEEKS = 4, 4
-"""Synthetic spans of a piece, and weeks of each for the loads."""
+"""Number of synthetic spans of a piece, and of weeks of each span if loads are varied."""
 
 
 def _spans(site: Site, asked: Asked, load: float, weeks: int, count: int) -> list[Workload]:
-    """Draw spans whose indices no other evaluation has."""
+    """Draw spans with indices that no other evaluation uses."""
     model = SyntheticModel.fitted(Split.of(trace_of(site, asked)).training(), site.processors)
     first = 100 * weeks
     return [model.span(EVALUATION_SEEDS[1], first + index, load, weeks * WEEK_DAYS) for index in range(count)]
@@ -89,7 +89,7 @@ def _numbers(records: Records) -> Iterator[Number]:
 
 REASONS = Artifact(
     "dras-reasons",
-    "What decides claims of the DRAS paper that do not come out: the load of Theta, the length of the simulation",
+    "Reasons of claims of the DRAS paper that do not hold: the load of Theta, the length of the simulation",
     _keys,
     _record,
     _numbers,

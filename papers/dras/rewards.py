@@ -1,7 +1,7 @@
-"""What an agent of DRAS is rewarded for decides what it does: agents trained on Theta for several rewards.
+"""The effect of the reward on an agent of DRAS: agents trained on Theta with several rewards.
 
-The paper's agents are rewarded by Eq. 1. The shipped ones are mostly rewarded for short waits. Trainings here are
-shorter than theirs, and the best weights by validation are kept, as always.
+The paper's agents are rewarded by Eq. 1, the shipped ones mostly for short waits. Trainings here are shorter than those
+of the shipped agents; as always, the best weights by validation are kept.
 """
 
 import tempfile
@@ -26,11 +26,11 @@ REWARDS: dict[str, Mapping[str, Any]] = {
     "as shipped": {},
     "longest wait x 10": {"longest_wait": 300.0},
 }
-"""Options of a training by what it is rewarded for."""
+"""Options of a training by its reward."""
 
 
 def _record(asked: Asked, piece: str) -> Record:
-    """Train an agent for a reward, and simulate the held-out days with it."""
+    """Train an agent with a reward, and simulate the held-out days with it."""
     reward, method = piece.split(": ")
     kind = AGENT_TYPES[method]
     trace_of(THETA, asked)
@@ -68,7 +68,7 @@ def _numbers(records: Records) -> Iterator[Number]:
 
 BY_REWARD = Artifact(
     "dras-rewards",
-    "What agents of DRAS do on Theta's held-out days, by what they were rewarded for",
+    "Agents of DRAS on Theta's held-out days, by the reward of their training",
     lambda asked: [f"{reward}: {method}" for method in AGENT_TYPES for reward in REWARDS],
     _record,
     _numbers,

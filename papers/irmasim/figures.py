@@ -1,9 +1,9 @@
 """Figure 1: jobs on a fast and a slow node. Figures 7 and 8: batches. Figure 9: the policies. Figures 10, 11: agents.
 
-The paper says neither how many jobs the batches have nor their policy; here jobs start in the order of their
-submission. Of Figure 1 it names neither the clocks, here the first and the last of Table III, nor what the benchmarks
-of class A execute: here that is what Table IV says of class C, scaled by the sizes that define the classes. Of what
-agents come to choose it prints pictures, and names neither the policies nor the numbers of episodes.
+The paper states neither the number of jobs of the batches nor their policy; here jobs start in the order of submission.
+For Figure 1 it states neither the clocks, here the first and the last of Table III, nor the instructions of class A:
+here these are the values of class C in Table IV, scaled by the sizes that define the classes. For the choices of agents
+it prints pictures, and names neither the policies nor the numbers of episodes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,15 +38,15 @@ FIRST_COME = "first-high_gflops"
 NODES = {3.4: "fast", 1.7: "slow"}
 """The nodes of Figure 1 by clock in GHz."""
 CLASS_A = {"ep": ("ep.C", 2.0**28 / 2.0**32), "lu": ("lu.C", (64 / 162) ** 3)}
-"""The benchmark of class C, and the work of class A over its: random numbers of ep, points of lu's grid."""
+"""Benchmark of class C, and the ratio of class A's work to class C's: random numbers of ep, grid points of lu."""
 
 
 VOLUMES = {f"{KINDS[0]}, {volume:g} times the memory volume of lu": volume for volume in (1.5, 2.0)}
-"""What lu moves over what Table IV says, by the name of a variation of Figure 1."""
+"""Factor of lu's memory volume in Table IV, by the name of a variation of Figure 1."""
 
 
 def workload(volume: float = 1.0) -> TaskWorkload:
-    """Return ten jobs of ep.A, then ten of lu.A, submitted at once; lu moves ``volume`` times what Table IV says."""
+    """Return ten jobs ep.A, then ten jobs lu.A, submitted at once; lu moves ``volume`` times the volume of Table IV."""
     known = {one.name: one for one in TABLE_FOUR}
     ran = [(name, known[of], share) for name, (of, share) in CLASS_A.items() for _ in range(10)]
     n = len(ran)
@@ -114,7 +114,7 @@ ONE = Artifact(
 )
 
 SIZES = (100, 200, 300, 400, 500)
-"""Jobs of the batches."""
+"""Numbers of jobs of the batches."""
 BELOW = "baseline below contention"
 MEASURES = ("makespan s", "energy kJ", "mean power W")
 
@@ -162,17 +162,17 @@ SEVEN, EIGHT = _batches(7, HOMOGENEOUS), _batches(8, HETEROGENEOUS)
 
 JOBS = 100
 FIRST_BATCH = 100
-"""Seed that draws the batch of the first seed: the one on which agents are trained."""
+"""Seed of the first batch, on which agents are trained."""
 ENERGY, RATIO = "energy kJ", "energy over the least, %"
 LIGHTER = {f"{KINDS[0]}, {share:g} of the memory volume": share for share in (0.0, 0.25, 0.5)}
-"""The share of the memory volume of Table IV that jobs move, by the name of a variation of Figure 9."""
+"""Share of the memory volume of Table IV that jobs move, by the name of a variation of Figure 9."""
 BY_NODES = tuple(nodes.name.lower() for nodes in NodeSelection if nodes is not NodeSelection.HIGH_MEM)
-"""How policies choose nodes; without `HIGH_MEM`, which chooses as `HIGH_GFLOPS` does: these jobs ask for no memory."""
+"""Selections of nodes, without `HIGH_MEM`, which is the same as `HIGH_GFLOPS` here, as these jobs ask for no memory."""
 WORST, WORST_OF_SUBSET = "worst of all above the least, %", "worst of the subset above its least, %"
 
 
 def _policies(asked: Asked, piece: str) -> Record:
-    # All 36 policies, or, quick, those of the subset among which agents choose.
+    # All 36 policies; in a quick run only the subset among which agents choose.
     seed, model = seed_and_name(piece)
     jobs = IrmasimTraining(jobs=JOBS, batch=FIRST_BATCH + seed).jobsets()[0]
     jobs = replace(jobs, volume_mb=jobs.volume_mb * LIGHTER.get(model, 1.0))
@@ -187,7 +187,7 @@ def _policies(asked: Asked, piece: str) -> Record:
 
 
 def _energies(records: Records) -> Iterator[Number]:
-    """Yield energies by policy, and by how much per cent the greatest is above the least."""
+    """Yield energies by policy, and the difference between the greatest and the least in per cent."""
     for kind in [*KINDS, *LIGHTER]:
         of = [record for piece, record in records.items() if piece.endswith(f": {kind}")]
         for name in of[0]:
@@ -211,11 +211,11 @@ NINE = Artifact(
 
 QUICK_EPISODES = 320
 WINDOW = 10
-"""Updates over which shares are averaged."""
+"""Number of updates over which shares are averaged."""
 FAVOURED = 0.5
-"""A policy is favoured once it is named in more than this share of all decisions, up to the end of the training."""
+"""A policy is favoured once it has more than this share of all decisions until the end of the training."""
 POINTS = 48
-"""Points of a curve that are rows."""
+"""Number of points of a curve that become rows."""
 OVER_BEST, UNTIL, SHARE_AT_END = "energy over the best policy", "episodes until favoured", "share at the end"
 FIRST_ENERGY, LAST_ENERGY = "energy over the best policy, first episodes", "energy over the best policy, last episodes"
 ENDS = (OVER_BEST, LAST_ENERGY, UNTIL, SHARE_AT_END)
@@ -259,7 +259,7 @@ def _convergence_numbers(records: Records) -> Iterator[Number]:
 
 
 def smoothed_shares(shares: FloatArray) -> FloatArray:
-    """Average shares over the last updates, shape ``(U, A)``."""
+    """Return shares averaged over the last updates, shape ``(U, A)``."""
     sums = np.concatenate((np.zeros((1, shares.shape[1])), shares.cumsum(axis=0)))
     last = np.arange(1, len(shares) + 1)
     first = np.maximum(last - WINDOW, 0)
@@ -267,7 +267,7 @@ def smoothed_shares(shares: FloatArray) -> FloatArray:
 
 
 def favoured_from(shares: FloatArray) -> int | None:
-    """Return the first update from which on one policy is favoured up to the end; None where none is."""
+    """Return the first update from which one policy is favoured until the end; None if none is."""
     smoothed = smoothed_shares(shares)
     not_yet = np.flatnonzero(smoothed[:, int(smoothed[-1].argmax())] <= FAVOURED)
     first = int(not_yet[-1]) + 1 if not_yet.size else 0
@@ -291,7 +291,7 @@ def _findings(record: Mapping[str, Any]) -> dict[str, float | None]:
 def _agents(number: int, model: ExecutionKind, by: str) -> Artifact:
     return Artifact(
         f"irmasim-figure{number}",
-        f"Figure {number} of the IRMaSim paper: what the agent comes to choose, {by}",
+        f"Figure {number} of the IRMaSim paper: the agent's choices while it learns, {by}",
         lambda asked: [f"seed {seed}" for seed in asked.seeds],
         lambda asked, piece: _convergence(asked, piece, model),
         _convergence_numbers,

@@ -1,8 +1,8 @@
-"""IRMaSim's agents: a page with plots of what ``allocopt reproduce`` wrote, other objectives, unseen jobs and times.
+"""IRMaSim's agents: a page with plots of the results of ``allocopt reproduce``, other objectives, unseen jobs, times.
 
 Run ``allocopt reproduce irmasim-figure1`` and ``irmasim-figure7`` to ``irmasim-figure11`` first. ``--rows`` is the
-folder with their files. Those of Figures 10 and 11 under another name ``irmasim-figure10-LABEL.json``, by
-``--out``, with another agent or entropy, come as further rows of the table. Needs the extras train and plot.
+folder with the result files. Results of Figures 10 and 11 with another agent or entropy, written by ``--out`` to
+``irmasim-figure10-LABEL.json``, become further rows of the table. Needs the extras train and plot.
 """
 
 import time
@@ -40,7 +40,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 """Options of the trainings."""
 SEEDS = (0, 1, 2)
 UNSEEN = range(1000, 1020)
-"""Seeds of batches that no training has seen."""
+"""Seeds of batches that no training uses."""
 SIDE_BY_SIDE, TIMED_STEPS = 64, 400
 _BELOW = {"makespan %": 1, "energy %": 1}
 SELECTIONS = {
@@ -50,7 +50,7 @@ SELECTIONS = {
 
 
 def _figure_one(found: ByRow) -> None:
-    """Draw when each job ran, by node."""
+    """Draw the time in which each job ran, by node."""
     longest = max(columns["end s"]["ours"] for columns in found.values() if "end s" in columns)
 
     def draw(colours: Colours) -> list[Panel]:
@@ -85,7 +85,7 @@ def _batches(rows: list[Row], name: str) -> None:
 
 
 def _figure_nine(found: ByRow) -> str:
-    """Draw the energies of the subset, and return by how much those of all policies are above the least."""
+    """Draw the energies of the subset, and return the energies of all policies above the least, in per cent."""
 
     def draw(colours: Colours) -> list[Panel]:
         panels = []
@@ -114,7 +114,7 @@ def _figure_nine(found: ByRow) -> str:
 
 
 def _lighter(found: ByRow) -> str:
-    """Return how far the energies of `BY_NODES` are above the least, by the memory that jobs move."""
+    """Return the energies of `BY_NODES` above the least, in per cent, by the memory volume of jobs."""
     models = {model: model.split(", ")[1] for model in LIGHTER} | {KINDS[0]: "all of the memory volume"}
     cells: list[list[Cell]] = []
     for model, label in models.items():
@@ -124,7 +124,7 @@ def _lighter(found: ByRow) -> str:
 
 
 def _convergence(folder: Path) -> str:
-    """Draw what the usual agents named, and return what all end on, and when they begin to favour it."""
+    """Draw the choices of the usual agents; return the final results of all, and when they begin to favour a policy."""
     cells: list[list[Cell]] = []
     plots = []
     for number, model in ((10, KINDS[1]), (11, KINDS[0])):
@@ -146,10 +146,10 @@ def _convergence(folder: Path) -> str:
 
 
 def _ends(seeds: list[dict[str, Row]]) -> list[Cell]:
-    """Return what the trainings of several seeds end on."""
+    """Return the final results of the trainings of several seeds."""
     energies = [of[OVER_BEST]["ours"] for of in seeds]
     firsts = [of[UNTIL]["ours"] for of in seeds if of[UNTIL]["ours"] is not None]
-    # The policy that an agent names most when it always takes what it prefers.
+    # The policy that an agent chooses most often when it always takes the one it prefers.
     named = Counter(max(SUBSET, key=lambda policy: _share_at_the_end(of, policy)) for of in seeds)
     ((policy, count),) = named.most_common(1)
     return [
@@ -179,7 +179,7 @@ def _plot_shares(found: ByRow, seeds: list[str], name: str) -> None:
 
 
 def _objectives() -> str:
-    """Train for each objective, and look at other batches."""
+    """Train for each objective, and evaluate the agents on other batches."""
     cells: list[list[Cell]] = []
     seconds = []
     for objective, options in OBJECTIVES.items():
@@ -198,7 +198,7 @@ def _objectives() -> str:
 
 
 def _over_best(training: IrmasimTraining, agent: Agent, batch: int) -> tuple[float, float]:
-    """Return what an agent, and the policy that is best on its own batch, come to over the best policy of a batch."""
+    """Return the objective of an agent, and of the policy best on its own batch, over that of a batch's best policy."""
     machine = PAPERS[HETEROGENEOUS]
     options, execution = training.options(), training.execution()
     own, jobs = (IrmasimTraining(jobs=training.jobs, batch=one).jobsets()[0] for one in (training.batch, batch))

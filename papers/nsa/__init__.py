@@ -1,4 +1,4 @@
-"""The NSA paper: Tables II to IV, Figures 4 to 6, and what the level of its costs comes from."""
+"""The NSA paper: Tables II to IV, Figures 4 to 6, and an explanation of the level of its costs."""
 
 from papers.nsa import as_run, cost_level, figures, parameters, tables
 

@@ -1,4 +1,4 @@
-"""What the NSA authors' program gives: Tables III and IV and Figures 5 and 6, in its own windows and walk.
+"""Results of the NSA authors' program: Tables III and IV and Figures 5 and 6, in its own windows and walk.
 
 See `papers.nsa.authors` for its windows and `papers.nsa.cost_level` for the level of its costs.
 """
@@ -42,7 +42,7 @@ from papers.nsa.tables import (
 )
 
 AS_PROGRAMMED = Reading(PROGRAM, "period", leaders=(LEADER, OPTIMUM), methods=INTERPRETED)
-"""All that the program does: its windows and walk, and the SCAS optimum decides what starts where it is better."""
+"""All conventions of the program: its windows and walk, and the SCAS optimum decides what starts if it is better."""
 
 
 def _tables_record(asked: Asked, piece: str) -> Record:
@@ -67,7 +67,7 @@ def _tables_numbers(records: Records) -> Iterator[Number]:
 
 TABLES_AS_RUN = Artifact(
     "nsa-tables-authors",
-    "Tables III and IV of the NSA paper as the authors' program does them",
+    "Tables III and IV of the NSA paper with the conventions of the authors' program",
     epoch_keys,
     _tables_record,
     _tables_numbers,
@@ -81,9 +81,9 @@ TIMED: dict[str, tuple[Method, Method]] = {
         Method(InterpretedWalk(500, "cnn-3", by_pairs=True), "free"),
     ),
 }
-"""SA-1000 and NSA-500 by how they are programmed."""
+"""SA-1000 and NSA-500, by implementation."""
 TIMED_EVERY, QUICK_TIMED_EVERY = 25, 2
-"""One window of so many is timed."""
+"""One window out of this number is timed."""
 
 
 def _time_record(asked: Asked, piece: str) -> Record:
@@ -158,7 +158,7 @@ WINDOWED: dict[str, tuple[Method, float]] = {
     "SA-500 in the authors' walk": (INTERPRETED["SA-500"], _SECONDS["SA-500 s"]),
     LEADER: (METHODS[LEADER], _SECONDS[f"{LEADER} s"]),
 }
-"""Methods, and the seconds a window takes. Which of them the published windows are by is not known: annealing is the
+"""Methods, and their seconds per window. It is not known which of them gave the published windows; annealing is the
 default of the program."""
 
 
@@ -198,14 +198,14 @@ def _six_numbers(records: Records) -> Iterator[Number]:
             ]
             ours = [record[row][measure] for record in records.values()]
             yield mean_of(row, measure, ours, fmean(printed))
-            # The authors cut fractions off.
+            # The authors truncate numbers to integers.
             alike = sum(int(mine) == its for mine, its in zip(ours, printed, strict=True))
             yield Number(row, f"{measure}: epochs that are the published ones", alike, len(printed), len(printed))
 
 
 SIX_AS_RUN = Artifact(
     "nsa-figure6-authors",
-    "Figure 6 of the NSA paper as the authors' program does it",
+    "Figure 6 of the NSA paper with the conventions of the authors' program",
     epoch_keys,
     _six_record,
     _six_numbers,

@@ -1,8 +1,9 @@
-"""What the NSA authors' program does where the paper is silent: cluster, hops, windows, and the loop job by job.
+"""Conventions of the NSA authors' program that the paper does not state: cluster, hops, windows, job-by-job loop.
 
-The facts are those of their repository github.com/lzk23/hpcschedule, commit 1f87208: 25 racks of 4 containers of 10
-nodes; 1, 3 or 5 hops between two nodes, each pair once; at most five jobs a window; one-node jobs, at a cost of 1, take
-what a window leaves. ``nsa-figure6-authors`` shows that the jobs that start one by one get the very nodes of the paper.
+They are taken from their repository github.com/lzk23/hpcschedule, commit 1f87208: 25 racks of 4 containers of 10 nodes;
+1, 3 or 5 hops between two nodes, with each pair counted once; at most five jobs per window; one-node jobs, at a cost of
+1, take nodes that a window leaves. ``nsa-figure6-authors`` shows that jobs that start one by one get the same nodes as
+in the paper.
 """
 
 import heapq
@@ -21,17 +22,17 @@ from allocopt.traces.workload import Workload
 AUTHORS_CLUSTER = FatTree(25, 4, 10, hops=(1, 3, 5), pairs="unordered")
 AUTHORS_MOST_JOBS = 5
 SOLVING_S = 1.5
-"""Seconds that NSA with 500 steps takes for a window, by Table III; the jobs of a window begin so much later."""
+"""Seconds that NSA with 500 steps takes for a window, by Table III; the start of a window's jobs is delayed by this."""
 Nodes = Sequence[IntArray]
 
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    """How windows are made: of which cluster, of how many jobs at most, and when their jobs begin."""
+    """Conventions of windows: the cluster, the most jobs, and the start of their jobs."""
 
     topology: Topology = AUTHORS_CLUSTER
     most_jobs: int | None = AUTHORS_MOST_JOBS  # of two or more nodes; None for no limit
-    ones_last: bool = True  # whether one-node jobs take what a window leaves, or the first idle nodes before it
+    ones_last: bool = True  # whether one-node jobs get nodes after the window, not the first idle nodes before it
     solving_s: float = SOLVING_S
     period_s: float = 60.0
 
@@ -45,7 +46,7 @@ class Started(NamedTuple):
 
 
 class Period(NamedTuple):
-    """What happens at the end of a period: the window, None if there is nothing to decide, and who begins."""
+    """End of a period: the window, None if there is nothing to decide, and the jobs that begin."""
 
     window: TopologyProblem | None
     started: tuple[Started, ...]
@@ -85,7 +86,7 @@ class _Machine:
         return self.running[0][0] if self.running else float("inf")
 
     def release_first(self) -> float:
-        """Free the nodes of the job that ends next; return when that is."""
+        """Free the nodes of the job that ends next; return the time of its end."""
         end, _, nodes = heapq.heappop(self.running)
         self.idle[nodes] = True
         return end
@@ -100,7 +101,7 @@ class _Waiting(NamedTuple):
 
 
 def _selected(queue: Sequence[_Waiting], n_idle: int, most_jobs: int | None) -> int:
-    """Return how many of the first jobs are taken: up to the first that does not fit, or is one too many."""
+    """Return the number of first jobs that are taken: up to the first that does not fit or exceeds the limit."""
     asked = n_jobs = 0
     for number, (_, nodes, _) in enumerate(queue):
         n_jobs += nodes > 1
@@ -115,8 +116,8 @@ def periods(
 ) -> Iterator[Period]:
     """Replay a workload from one of its jobs on, on an idle cluster, period by period until all jobs have begun.
 
-    The first period ends so long after the first submission; a job that arrives at the end of one belongs to the next.
-    ``allocate`` gives the nodes of a window's jobs.
+    The first period begins with the first submission; a job that arrives at the end of a period belongs to the next.
+    ``allocate`` returns the nodes of a window's jobs.
     """
     machine = _Machine.of(workload, conventions.topology)
     queue: list[_Waiting] = []
@@ -161,9 +162,9 @@ def _decided(
 def job_by_job(workload: Workload, topology: Topology = AUTHORS_CLUSTER, *, backfills: bool) -> list[Started]:
     """Start jobs one by one on the first idle nodes, in the order of arrival, and return them as they begin.
 
-    Nodes are freed only when the clock moves on, one job after the other. While the first job of the queue does not
-    fit, ``backfills`` lets others begin that end before the time when it does: only those that have arrived meanwhile
-    are in the queue, so that there are few.
+    Nodes are freed only when the clock advances, one job after the other. While the first job of the queue does not
+    fit, ``backfills`` lets others begin that end before the time at which it fits. Only jobs that have arrived
+    meanwhile are in the queue, so that these are few.
     """
     machine = _Machine.of(workload, topology)
     submit, n_jobs = workload.submit, len(workload)
@@ -171,7 +172,7 @@ def job_by_job(workload: Workload, topology: Topology = AUTHORS_CLUSTER, *, back
     now, arrived = float(submit[0]), 1
 
     def move_on() -> None:
-        """Wait for the next arrival or end; of two at once, the arrival."""
+        """Advance to the next arrival or end; simultaneous arrivals come first."""
         nonlocal now, arrived
         if arrived < n_jobs and submit[arrived] <= machine.next_end:
             now = max(now, float(submit[arrived]))
@@ -208,7 +209,7 @@ def _fits_at(machine: _Machine, job: int, now: float) -> float:
 def mean_cost_and_wait(workload: Workload, topology: Topology, started: Sequence[Started]) -> dict[str, float]:
     """Return the mean hop cost, each cut to a whole number and at least 1, and the mean wait in seconds of all jobs."""
     costs = hop_costs(topology, HOP_COST, [one.nodes for one in started])
-    # Sums of fractions: what lies a hair below a whole number is that number.
+    # Tolerate rounding errors: a value just below a whole number counts as this number.
     whole = np.maximum(np.floor(costs + 1e-6), 1.0)
     waits = [one.start_s - float(workload.submit[one.job]) for one in started]
     return {"cost": float(whole.mean()), "wait s": float(np.mean(waits))}

@@ -1,9 +1,9 @@
 """The level of the costs in Tables III and IV: which reading of the paper gives the printed numbers.
 
-Every row is a reading. It begins with the one of ``nsa-table3``, varies one thing, then several, and ends with what the
-authors' program does (see `papers.nsa.authors`). The epochs begin at jobs that are drawn, the same for all readings, as
-in the program; its own draws are not known, so that the printed means are those of another sample: over ten epochs
-their standard error is 0.9 (Seq.) to 1.5 % (the SCAS optimum).
+Every row is a reading. The first is that of ``nsa-table3``; the next ones change one thing, then several; the last ones
+follow the authors' program (see `papers.nsa.authors`). As in the program, epochs begin at randomly drawn jobs, the same
+for all readings. The program's own draws are not known, so that the printed means are those of another sample: over ten
+epochs their standard error is 0.9 (Seq.) to 1.5 % (the SCAS optimum).
 """
 
 from collections.abc import Iterator
@@ -63,10 +63,10 @@ PRINTED = {name: PUBLISHED["table4" if name == OPTIMUM else "table3"][AVERAGE][f
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A way to read what the paper does not print.
+    """A reading of details that the paper does not print.
 
-    Costs are means over jobs, or over periods, those without a window among them. ``skipped`` periods pass before any
-    is counted; ``leaders`` are the methods of which the best decides how the cluster goes on.
+    Costs are means over jobs or over periods, including periods without a window. The first ``skipped`` periods are not
+    counted. The best of the ``leaders`` methods decides which jobs start.
     """
 
     conventions: Conventions
@@ -102,11 +102,11 @@ READINGS = {
     "and the SCAS optimum decides where it is better": Reading(PROGRAM, per="period", leaders=(LEADER, OPTIMUM)),
     "and the authors' walk": Reading(PROGRAM, per="period", methods=INTERPRETED),
 }
-"""Readings by their names; those from *and* on also have what the one before has, but for who decides."""
+"""Readings by name; a reading that begins with *and* adds to the previous one, except for the leaders."""
 
 
 def drawn_starts(asked: Asked, workload: Workload, seed: int) -> list[int]:
-    """Draw the jobs that the epochs begin with."""
+    """Draw the first jobs of the epochs."""
     latest = max(1, len(workload) - JOBS_PER_EPOCH)
     n_epochs = asked.size(EPOCHS, tables.QUICK_EPOCHS)
     starts: list[int] = np.random.default_rng(seed).integers(latest, size=n_epochs).tolist()
@@ -116,7 +116,7 @@ def drawn_starts(asked: Asked, workload: Workload, seed: int) -> list[int]:
 def solved_periods(
     workload: Workload, first: int, conventions: Conventions, methods: Methods, leaders: tuple[str, ...]
 ) -> Iterator[tuple[Period, dict[str, Result]]]:
-    """Yield the periods of an epoch with the answers of all methods; the best of the leaders decides what starts."""
+    """Yield the periods of an epoch with the answers of all methods; the best leader decides which jobs start."""
     numbers = count(1000 * first)
     answers: dict[str, Result] = {}
 

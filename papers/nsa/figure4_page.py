@@ -1,7 +1,7 @@
-"""Figure 4 of the NSA paper: what the six networks learned, how large they are, and how long a forward pass takes.
+"""Figure 4 of the NSA paper: results and sizes of the six networks, and the time of a forward pass.
 
-``--trained`` is the folder with the trainings of the weights that come along, for their learning curves. ``--forward``
-prints the times of the forward pass alone and writes nothing.
+``--trained`` is the folder with the trainings of the shipped weights, for their learning curves. ``--forward`` only
+prints the times of the forward pass and writes nothing.
 """
 
 import timeit
@@ -29,7 +29,7 @@ def _passes(network: PackedNetwork, buffers: Buffers, state: Float32Array, n: in
 
 
 def _forward_microseconds(name: str) -> float:
-    # The mean of 50 passes at a time, the least of 200 repetitions.
+    # Minimum over 200 repetitions of the mean time of 50 passes.
     architecture, network = Nsa(name).loaded()
     buffers = architecture.buffers()
     state = np.random.default_rng(0).random(architecture.input[0] * architecture.input[1], dtype=np.float32)
@@ -39,7 +39,7 @@ def _forward_microseconds(name: str) -> float:
 
 
 def _networks(trained: Path | None) -> str:
-    """Return sizes, times and, from the folder of their trainings, where the learning curves end, which are drawn."""
+    """Return sizes, times and final returns from the folder of trainings, whose learning curves are drawn."""
     lines = {}
     rows: list[list[Cell]] = []
     for name, architecture in NETWORKS.items():

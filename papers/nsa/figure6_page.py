@@ -28,7 +28,7 @@ AS_RUN = Selection(
         "wait s: epochs that are the published ones": 0,
     },
 )
-"""Figure 6 as the authors' program does it."""
+"""Figure 6 with the conventions of the authors' program."""
 FIRST_S, LAST_S = PERIODS_S[0], PERIODS_S[-1]
 
 
@@ -44,7 +44,7 @@ class _Line(NamedTuple):
 
 
 _Lines = dict[tuple[str, str], list[_Line]]
-"""Lines by method and allocation, periods rising."""
+"""Lines by method and allocation, with rising periods."""
 
 
 def _measured(epochs: list[Workload]) -> _Lines:
@@ -67,19 +67,19 @@ def _plot(lines: _Lines) -> None:
     def points(group: list[_Line], quantity: str) -> tuple[list[int], list[float]]:
         means = [float(getattr(line, quantity).mean()) for line in group]
         periods = [line.of.period_s for line in group if line.of.period_s is not None]
-        # A method without periods is level.
+        # A method without periods is a horizontal line.
         return (periods, means) if periods else ([FIRST_S, LAST_S], means * 2)
 
     parts = {
         "mean hop cost per job": {", ".join(key): points(group, "cost") for key, group in lines.items()},
-        # Who allocates does not change the waits.
+        # The allocator does not change the waits.
         "mean wait, s": {method: points(group, "wait_s") for (method, _), group in lines.items()},
     }
     write_lines("nsa_figure6", "Cost and wait over the period", parts, "period, s")
 
 
 def _first_claim(lines: _Lines) -> str:
-    """Count where windows cost less and wait longer than FCFS, which goes job by job."""
+    """Count the cases in which windows cost less and wait longer than FCFS, which starts jobs one by one."""
     rows: list[list[Cell]] = []
     for name in (name for method, name in lines if method == "windows"):
         windows = lines["windows", name]
@@ -94,7 +94,7 @@ def _first_claim(lines: _Lines) -> str:
 
 
 def _second_claim(lines: _Lines, n_epochs: int) -> str:
-    """Count where a longer period costs less and waits longer than the next shorter one."""
+    """Count the cases in which a longer period costs less and waits longer than the next shorter one."""
     rows: list[list[Cell]] = []
     for name in (name for method, name in lines if method == "windows"):
         windows = lines["windows", name]

@@ -1,6 +1,6 @@
-"""Figures 4 and 5: learning curves of the six networks, and what they come to. Figure 6: windows against job by job.
+"""Figures 4 and 5: learning curves of the six networks, and their results. Figure 6: windows against job by job.
 
-Figure 4 prints curves without numbers; what Figures 5 and 6 show stands in the authors' repository.
+Figure 4 has curves without numbers; the numbers of Figures 5 and 6 are in the authors' repository.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,11 +42,11 @@ from papers.nsa.tables import (
 
 UPDATES, QUICK_UPDATES, QUICK_WINDOW_EPOCHS = 400, 6, 2
 POINTS = 10
-"""Points of a curve that are rows, each a mean over the updates since the one before."""
+"""Number of points of a curve that become rows, each a mean over the updates since the previous one."""
 
 
 def _curve_record(asked: Asked, piece: str) -> Record:
-    """Train a network with few updates; its full curve is written by ``allocopt train nsa``."""
+    """Train a network with few updates; ``allocopt train nsa`` writes its full curve."""
     seed, network = seed_and_name(piece)
     full, quick = NsaTraining(network, UPDATES), NsaTraining(network, QUICK_UPDATES, window_epochs=QUICK_WINDOW_EPOCHS)
     progress = progress_of(asked.size(full, quick), seed, FOUR.name)
@@ -104,35 +104,35 @@ def _numbers_of_five(records: Records) -> Iterator[Number]:
 
 FIVE = Artifact(
     "nsa-figure5",
-    "Figure 5 of the NSA paper: six networks and 500 to 1000 steps, against SA with twice as many",
+    "Figure 5 of the NSA paper: six networks with 500 to 1000 steps, against SA with twice as many",
     epoch_keys,
     lambda asked, piece: epoch_record(asked, piece, _methods_of_five(asked.size(STEPS, QUICK_STEPS))),
     _numbers_of_five,
 )
 
 JOBS = 300
-"""Consecutive jobs of an epoch of Figure 6, each epoch alone on an idle cluster."""
+"""Number of consecutive jobs of an epoch of Figure 6; each epoch begins on an idle cluster."""
 PERIODS_S = (10, 20, 30, 40, 50, 60)
 CLUSTER = Platform.whole_nodes(PAPER_CLUSTER)
 QUEUES = {"FCFS": Backfill.NONE, "EASY": Backfill.EASY}
-"""What starts jobs at every event; EASY is the paper's BF."""
+"""Backfilling of the methods that start jobs at every event; EASY is the paper's BF."""
 JOB_BY_JOB = {"sequential": "scas", "best-fit": "free", "dp": "scas"}
-"""Solver and strategy of a window that is one job."""
+"""Solver and strategy of windows with a single job."""
 
 
 @dataclass(frozen=True)
 class JobByJob:
-    """Places jobs that start together one after the other, each without regard to the next."""
+    """Places jobs that start together one after the other, each without considering the next."""
 
     allocator: Allocator
 
     @classmethod
     def by(cls, solver: str, strategy: str) -> "JobByJob":
-        """Return what places every job by a solver, as a window of its own."""
+        """Return an instance that places every job by a solver, as its own window."""
         return cls(TopologyAllocator(PAPER_CLUSTER, get_solver(solver), strategy))
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
-        """Give every job its nodes, then the next job its own of those that are left."""
+        """Allocate nodes to every job in turn, from those that are left."""
         left, shares = free.copy(), []
         for job, name in enumerate(names):
             shares += self.allocator.place([name], request[job : job + 1], left)
@@ -166,7 +166,7 @@ WINDOWED: dict[str, tuple[str | Solver, str, int | None]] = {
 
 @dataclass(frozen=True)
 class Compared:
-    """A method of Figure 6: a queue, or ``windows`` with their period; who allocates, and what runs that."""
+    """A method of Figure 6: a queue or ``windows`` with their period, and its allocation."""
 
     method: str
     allocation: str

@@ -1,9 +1,9 @@
-"""The walk of the NSA authors' program in plain Python: what it costs, and how long it takes uncompiled.
+"""The walk of the NSA authors' program in plain Python, to reproduce its costs and its uncompiled run time.
 
-A move removes one or two jobs and puts them back in the order of the window, not the largest first. Annealing draws the
-first node among the first 100 idle ones only, as many as the network can choose from. A rejected move restores the cost
-but not the allocation that the next move starts from. The facts are those of ``simanneal/test_sa.py`` and
-``simanneal/anneal.py`` of the repository that `papers.nsa.authors` names.
+A move removes one or two jobs and places them again in the order of the window, not the largest first. Annealing draws
+the first node only among the first 100 idle ones, the same as the network. A rejected move restores the cost but not
+the allocation from which the next move starts. The sources are ``simanneal/test_sa.py`` and ``simanneal/anneal.py`` of
+the repository that `papers.nsa.authors` names.
 """
 
 import math
@@ -23,14 +23,14 @@ from learned.nsa.networks import DENSE, FIRST, NETWORKS, Q
 from learned.nsa.solver import LARGEST_JOB, Nsa, node_features
 
 HOTTEST, COLDEST = 25.0, 0.0025
-"""Temperatures of the program, in hops; Table I has a tenth of the first."""
+"""Temperatures of the program, in hops; the first one in Table I is a tenth of this."""
 MOST_REMOVED = 2
 Choose = Callable[[Sequence[int], Sequence[int], np.random.Generator], int]
-"""Chooses the first place in the idle sequence from that sequence and the sizes of the jobs that wait."""
+"""Takes the idle sequence and the sizes of the removed jobs; returns the first place in the sequence."""
 
 
 def anywhere(idle: Sequence[int], waiting: Sequence[int], rng: np.random.Generator) -> int:
-    """Draw a place among the first 100, each as likely."""
+    """Draw a place uniformly among the first 100."""
     return int(rng.integers(min(len(idle), Q)))
 
 
@@ -66,7 +66,7 @@ def in_torch(network: str) -> Logits:
 
 
 def guided(problem: TopologyProblem, network: str, logits: Logits) -> Choose:
-    """Return what draws a place as likely as a network says."""
+    """Return a function that draws a place by a network's probabilities."""
     features, shape = node_features(problem), NETWORKS[network].input
 
     def choose(idle: Sequence[int], waiting: Sequence[int], rng: np.random.Generator) -> int:
@@ -83,7 +83,7 @@ def guided(problem: TopologyProblem, network: str, logits: Logits) -> Choose:
 
 
 def cost_of(groups: Sequence[Sequence[int]], topology: Topology, hop_cost: float, positions: Sequence[int]) -> float:
-    """Return the hop cost of a job at some idle positions; ``groups`` are theirs at the levels below the top."""
+    """Return the hop cost of a job at some idle positions; ``groups`` has their groups at the levels below the top."""
     n, hops = len(positions), topology.hops
     total = hops[-1] * n * n - hops[0] * n
     for level, of_level in enumerate(groups):
@@ -95,7 +95,7 @@ def cost_of(groups: Sequence[Sequence[int]], topology: Topology, hop_cost: float
 def cost_by_pairs(
     groups: Sequence[Sequence[int]], topology: Topology, hop_cost: float, positions: Sequence[int]
 ) -> float:
-    """Return the same pair by pair, as the program does."""
+    """Return the same cost as `cost_of`, computed pair by pair as in the program."""
     total = 0
     for one in positions:
         for other in positions:
@@ -109,11 +109,12 @@ def cost_by_pairs(
 
 @dataclass(frozen=True, slots=True)
 class InterpretedWalk(OneShot):
-    """Anneal as the authors' program does: by a network, or by chance if there is none."""
+    """Anneals like the authors' program, with a network or, without one, at random."""
 
     steps: int = 500
     network: str | None = None
-    # Whether a move costs all jobs anew, pair by pair of nodes, as the program does; else the moved ones, by counts
+    # Whether a move computes the costs of all jobs again, by pairs of nodes, as the program does; otherwise only those
+    # of moved jobs, by counts
     by_pairs: bool = False
 
     name: ClassVar[str] = "interpreted-walk"

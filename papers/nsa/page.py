@@ -1,8 +1,8 @@
-"""The page of the NSA paper: what ``allocopt reproduce`` wrote.
+"""The page of the NSA paper, with the results of ``allocopt reproduce``.
 
 Run ``allocopt reproduce`` first with each of ``nsa-table2``, ``nsa-table3``, ``nsa-table4``, ``nsa-figure5``,
 ``nsa-cost-level``, ``nsa-tables-authors``, ``nsa-same-time`` and ``nsa-figure5-authors``; ``--rows`` is the folder with
-their files.
+the result files.
 """
 
 from learned.nsa.networks import NETWORKS

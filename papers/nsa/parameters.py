@@ -1,4 +1,4 @@
-"""Table II of the NSA paper: numbers of parameters by readings of the layers that are printed."""
+"""Table II of the NSA paper: numbers of parameters by readings of the printed layers."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise, product
@@ -9,13 +9,13 @@ from learned.nsa.networks import CONVOLUTIONAL_FEATURES, NETWORKS, PRINTED_PARAM
 from papers.artifact import Artifact, Number
 
 FILTERS = {"cnn-1": (4, 4), "cnn-2": (8, 4), "cnn-3": (16, 8)}
-"""Filters of the two printed convolutions."""
+"""Numbers of filters of the two printed convolutions."""
 HIDDEN = 256
 """Outputs of the printed dense layer."""
 
 
 class Layers(NamedTuple):
-    """What may be read otherwise than it is printed: two convolutions, then dense layers."""
+    """A reading of the printed layers: two convolutions, then dense layers."""
 
     features: int = CONVOLUTIONAL_FEATURES
     first_width: int = 10
@@ -31,16 +31,16 @@ class Layers(NamedTuple):
         return weights + self.has_biases * (one + two)
 
     def flat(self, network: str) -> int:
-        """Return the number of values behind the second convolution; 0 if its filters are wider than what they read."""
+        """Return the number of outputs of the second convolution; 0 if its filters are wider than their input."""
         first = (Q - self.first_width) // self.first_stride + 1
         return FILTERS[network][1] * max(0, (first - self.second_width) // self.second_stride + 1)
 
     def dense(self, *sizes: int) -> int:
-        """Return the number of parameters of dense layers of such sizes."""
+        """Return the number of parameters of dense layers of these sizes."""
         return sum(a * b + self.has_biases * b for a, b in pairwise(sizes))
 
     def count(self, network: str, *outputs: int) -> int:
-        """Return the number of parameters with dense layers of so many outputs."""
+        """Return the number of parameters of a network whose dense layers have these numbers of outputs."""
         return self.convolutions(network) + self.dense(self.flat(network), *outputs)
 
 
@@ -67,7 +67,7 @@ def all_readings() -> Iterator[Layers]:
 
 
 def fitting_hidden(layers: Layers, network: str, n_outputs: int) -> float:
-    """Return how many hidden values a network would need for its printed count; a whole number fits."""
+    """Return the number of hidden values for which a network has its printed count; only a whole number fits."""
     left = PRINTED_PARAMETERS[network] - layers.convolutions(network) - layers.has_biases * n_outputs
     return left / (layers.flat(network) + layers.has_biases + n_outputs)
 

@@ -1,9 +1,9 @@
 """Table III: SA and NSA by steps; Table IV: NSA against SCAS to proof, and against SCIP with a limit of 30 s.
 
-They are of epochs of windows of the paper's workload file, advanced by NSA. All nodes are idle when an epoch begins,
-and every decision period is a window, which all methods solve; jobs start as NSA with 500 steps decides (section VI-C).
-The paper does not print where in the file an epoch begins: here the file is cut into as many equal stretches as there
-are epochs. Beside the tables stands what the paper does not print: proper annealing, and equal wall time.
+The tables cover epochs of windows of the paper's workload file, advanced by NSA. All nodes are idle at the begin of an
+epoch. Every decision period is a window, which all methods solve; jobs start as NSA with 500 steps decides (section
+VI-C). The paper does not state where in the file an epoch begins: here the file is cut into equal stretches, one per
+epoch. Further rows are not in the paper: annealing as implemented here, and equal wall time.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -38,14 +38,14 @@ PUBLISHED = published("nsa")
 WORKLOAD = "tjap/data_large_1800_40.txt.gz"
 """The workload file of the authors' repository hpcschedule, in the folder with the data."""
 LEAST_JOBS = 3_000
-"""Jobs that the epochs of Figure 6 take together; the file has 100,000."""
+"""Number of jobs in all epochs of Figure 6 together; the file has 100,000."""
 EPOCHS, WINDOWS = 10, 100
 QUICK_EPOCHS, QUICK_WINDOWS = 2, 30
 LEADER = "NSA-500"
 
 
 def read_paper_workload(asked: Asked) -> Workload:
-    """Read the paper's workload; raises `BadFileError` where it is missing or cut."""
+    """Read the paper's workload; raises `BadFileError` if it is missing or truncated."""
     workload = read_workload(asked.data / WORKLOAD)
     if len(workload) < LEAST_JOBS:
         raise bad_file(asked.data / WORKLOAD, f"holds {len(workload):,} jobs, must hold at least {LEAST_JOBS:,}")
@@ -65,7 +65,7 @@ def epoch_of(key: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method that solves every window: with how many steps, None for its own default, and seconds for a window."""
+    """A method that solves every window, with its steps, None for its default, and seconds per window."""
 
     solver: Solver | str
     strategy: str
@@ -90,16 +90,16 @@ RANDOM_REPAIR = Annealing(hottest=2.5, coldest=0.0025, most_removed=2)
 
 
 def nsa_500(network: str = "cnn-3") -> Method:
-    """NSA as the paper compares it: 500 steps, relaxed."""
+    """Return NSA as in the paper's comparisons: 500 steps, relaxed."""
     return Method(Nsa(network), "free", 500)
 
 
 def solved_windows(
     asked: Asked, key: str, methods: Methods, timed: Methods = MappingProxyType({})
 ) -> Iterator[tuple[TopologyProblem, dict[str, Result]]]:
-    """Yield the windows of an epoch with the answers of all methods, `LEADER` among them, which decides what starts.
+    """Yield the windows of an epoch with the answers of all methods; that of `LEADER` decides which jobs start.
 
-    Those that are ``timed`` get as many steps as fit the time of `LEADER`, measured on the window itself.
+    The ``timed`` methods get as many steps as fit into the time of `LEADER`, measured on the same window.
     """
     seed, epoch = seed_and_name(key)[0], epoch_of(key)
     workload = read_paper_workload(asked)
@@ -123,7 +123,7 @@ def solved_windows(
 
 
 def epoch_record(asked: Asked, key: str, methods: Methods, timed: Methods = MappingProxyType({})) -> Record:
-    """Return costs per job, milliseconds and share of proofs per window of an epoch, by method."""
+    """Return costs per job, and milliseconds and share of proofs per window, of an epoch by method."""
     costs, seconds, proved = (dict[str, float]() for _ in range(3))
     jobs = n_windows = 0
     for problem, answers in solved_windows(asked, key, methods, timed):
@@ -143,7 +143,7 @@ def epoch_record(asked: Asked, key: str, methods: Methods, timed: Methods = Mapp
 
 
 def improvement(cost: Mapping[str, float], better: str, than: str) -> float:
-    """By how many per cent one method costs less than another."""
+    """Return by how many per cent one method costs less than another."""
     return 100.0 * (1.0 - cost[better] / cost[than])
 
 
@@ -153,9 +153,9 @@ AVERAGE = "Avg."
 def _beside(
     gains: Callable[[Mapping[str, float]], dict[str, float]], table: Printed
 ) -> Callable[[Records], list[Number]]:
-    """Return what turns records into a row per epoch and the means over the epochs, beside the paper's.
+    """Return a function that turns records into a row per epoch and means over epochs, with the paper's values.
 
-    ``gains`` gives the columns that compare the costs of the methods.
+    ``gains`` returns the columns that compare the costs of the methods.
     """
 
     def columns(record: Mapping[str, Any]) -> dict[str, float]:
@@ -165,7 +165,7 @@ def _beside(
         return {**named, **gains(record["cost"])}
 
     def printed(row: str, column: str) -> float | None:
-        # The paper prints seconds, and the columns are in milliseconds.
+        # The paper prints seconds; the columns are in milliseconds.
         name, factor = (f"{column.removesuffix(' ms')} s", 1e3) if column.endswith(" ms") else (column, 1.0)
         return table[row][name] * factor if name in table[row] else None
 
@@ -183,7 +183,7 @@ def _beside(
 
 @dataclass(frozen=True, slots=True)
 class PermutedNsa(Nsa):
-    """NSA whose trained numbers change places within each layer: what a network is worth that has learned nothing."""
+    """NSA with the trained weights permuted within each layer: a network that has learned nothing."""
 
     def loaded(self) -> tuple[Architecture, PackedNetwork]:
         """Return the architecture and its permuted weights, the same in every call."""
@@ -196,18 +196,18 @@ class PermutedNsa(Nsa):
 
 
 def printed_temperature(steps: int) -> float:
-    """Return the only temperature of Algorithm 1 as it is printed, in hops.
+    """Return the constant temperature of Algorithm 1 as printed, in hops.
 
-    Its line 11 lacks the step t, so that the temperature is that after the first step, to the end.
+    Its line 11 lacks the step t, so that the temperature never changes after the first step.
     """
     return 2.5 * float(np.exp(-np.log(1000.0) / steps))
 
 
 WALK = AnnealingAsPublished()
 AS_RUN = Nsa(hottest=25.0, coldest=0.0025, sharpness=1.0, walk="published")
-"""NSA in the walk of the authors' code: its temperatures, a rejected move stays, actions are drawn as trained."""
+"""NSA in the walk of the authors' code: its temperatures, rejected moves stay, actions are drawn as in the training."""
 TRIAL_STEPS = 1000
-"""Steps that are timed on a window, to know how many fit a time."""
+"""Number of steps that are timed on a window to find how many fit into a time."""
 SAME_STEPS = "Algorithm 1, random repair, 500"
 SAME_TIME = {
     "SA, time of NSA-500": Method(WALK, "free", TRIAL_STEPS),
@@ -233,7 +233,7 @@ METHODS_OF_THREE = {
         Annealing(printed_temperature(1000), printed_temperature(1000), most_removed=2), "dcas", 1000
     ),
     "NSA-500, permuted weights": Method(PermutedNsa(), "free", 500),
-    # All logits are 0: any of the first 100 idle nodes, each as likely.
+    # All logits are 0: uniform among the first 100 idle nodes.
     "NSA-500, zero weights": Method(Nsa(sharpness=0.0), "free", 500),
     SAME_STEPS: Method(RANDOM_REPAIR, "dcas", 500),
     "annealing-500": Method(Annealing(), "dcas", 500),
@@ -257,12 +257,12 @@ OPTIMUM, SCIP = "SCAS optimum (dp)", "SCIP on the paper's model, limited"
 SCIP_SUFFIX = ", SCIP"
 LIMIT_S, QUICK_LIMIT_S = 30.0, 3.0
 EVERY, QUICK_EVERY = 10, 15
-"""SCIP solves one window of so many."""
+"""SCIP solves one window out of this number."""
 
 
 @dataclass(frozen=True, slots=True)
 class _WatchedPaper(Paper):
-    # Keeps the columns of every solution that SCIP shows, also of those with cancelled jobs.
+    # Keeps the columns of every solution that SCIP reports, including those with cancelled jobs.
     shown: list[IntArray] = field(default_factory=list)
 
     def decode(self, chosen: IntArray) -> Allocation | None:
@@ -270,7 +270,7 @@ class _WatchedPaper(Paper):
         return Paper.decode(self, chosen)
 
     def started(self) -> tuple[int, float]:
-        """Return how many jobs the last solution allocates, and what they cost together."""
+        """Return the number of jobs that the last solution allocates, and their total cost."""
         if not self.shown:
             return 0, 0.0
         n_jobs, m = len(self.problem.jobs), len(self.problem.idle_nodes)
@@ -290,7 +290,7 @@ class _WatchedScip(ScipPaper):
 
 
 class Limited(NamedTuple):
-    """How SCIP fares with a window in a limited time: what the jobs cost that it allocates, how many it leaves out."""
+    """Result of SCIP on a window in a limited time: cost of the allocated jobs, number of jobs left out, and others."""
 
     cost: float
     jobs: int
@@ -304,14 +304,14 @@ def solve_limited(problem: TopologyProblem, seconds: float) -> Limited:
     solver, n_jobs = _WatchedScip(), len(problem.jobs)
     window = problem.with_strategy("scas")
     if solver.refusal(window) is not None:
-        # Too large to be written down: nothing is allocated within the limit.
+        # The model is too large to build: no job is allocated within the limit.
         return Limited(0.0, n_jobs, n_jobs, False, seconds)
     prepare(solver, [window])
     result = solver.solve(window, Budget(seconds), 0).unless_interrupted()
     if result.status is Status.OPTIMAL:
-        # A window whose optimum is the cheapest block of every job is solved without SCIP.
+        # If the cheapest blocks of all jobs are the optimum, the window is solved without SCIP.
         return Limited(float(result.objective or 0.0), n_jobs, 0, True, result.runtime_s)
-    # On a busy machine the time may be over before the model is written.
+    # On a busy machine the time may be over before the model is built.
     started, cost = solver.models[-1].started() if solver.models else (0, 0.0)
     return Limited(cost, n_jobs, n_jobs - started, False, result.runtime_s)
 
@@ -321,7 +321,7 @@ EXACT = {
     "HiGHS on the pack model": Method("highs", "scas", None, 60.0),
     "dp": Method("dp", "scas", None, 60.0),
 }
-"""What proves the windows that SCIP solves on the paper's model: a variable per size and first node, and no model."""
+"""Exact methods for the windows that SCIP solves with the paper's model: with the pack model, and without a model."""
 
 METHODS_OF_FOUR = {
     OPTIMUM: Method("dp", "scas", None, 60.0),
@@ -331,7 +331,7 @@ METHODS_OF_FOUR = {
 
 
 def _keys_of_four(asked: Asked) -> list[str]:
-    # SCIP with a limit solves the epochs of the first seed alone.
+    # SCIP with a limit solves only the epochs of the first seed.
     keys = epoch_keys(asked)
     return [*keys, *(key + SCIP_SUFFIX for key in keys if seed_and_name(key)[0] == asked.seeds[0])]
 

@@ -101,7 +101,7 @@ def act(name: str, path: str, options: dict[str, Any]) -> None:
         nodes, pods = read_gpu_nodes(options["nodes"]), read_pods(options["pods"])
         assert place_pods(nodes, pods, pods, pod_policy(name, {"weights": path})).placed.all()
     elif options.get("network") == "published":
-        with pytest.raises(BadFileError, match="only compact ones act without torch"):
+        with pytest.raises(BadFileError, match="only compact selectors act without torch"):
             get_policy(name, {"weights": path})
     else:
         policy = get_policy(name, {"weights": path})
@@ -159,7 +159,7 @@ def of_a_trace(name: str, options: dict[str, Any], trace: Path | str) -> Any:
     )
 
 
-WINDOWS = "reserved for evaluation: it makes the windows of instances"
+WINDOWS = "reserved for evaluation, as it draws the windows of instances"
 REFUSED_SEEDS = [
     *(("dras-ppo", seed, "reserved") for seed in (8000, EVALUATION_SEEDS[0], EVALUATION_SEEDS[-1])),
     *((name, seed, WINDOWS) for name in ("nsa", "lns-prices") for seed in RESERVED),
@@ -190,8 +190,8 @@ def test_the_reserved_seeds_are_those_of_the_shipped_windows_and_others_are_take
 REFUSED_OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
     "dras-ppo": [
         ({"trace": ""}, "needs a trace"),
-        ({"phases": "real,real"}, "must be different ones"),
-        ({"phases": "dreamt"}, "must be different ones"),
+        ({"phases": "real,real"}, "must be one or more of sampled, real, synthetic, each once"),
+        ({"phases": "dreamt"}, "must be one or more of sampled, real, synthetic, each once"),
         ({"updates": -1}, "must not be negative"),
         ({"window": 0}, "at least 1"),
         ({"goal": "fame"}, "capability, capacity"),
@@ -203,7 +203,7 @@ REFUSED_OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"policies": "none"}, "must be one of learned, depth-first, breadth-first, oracle"),
         ({"simulations": 0}, "simulations is 0"),
         ({"epochs": -1}, "epochs is -1, must not be negative"),
-        ({"table": "a.json", "measured": "b.json"}, "either a table"),
+        ({"table": "a.json", "measured": "b.json"}, "give only one of them"),
         ({"network": "published", "horizon": 1}, "the horizon is 1, must be at least 2"),
     ],
     "irmasim": [
@@ -230,13 +230,13 @@ REFUSED_OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
     "evolved-priority": [
         ({"trace": ""}, "needs a trace"),
         ({"goal": "fame"}, "must be one of balanced, slowdown, fair"),
-        ({"processors": "32,64"}, "must be a number, or one for each of 1 traces"),
-        ({"processors": 32, "cluster": "slurm.conf"}, "give no processors"),
+        ({"processors": "32,64"}, "must be one number, or one for each of 1 traces"),
+        ({"processors": 32, "cluster": "slurm.conf"}, "do not give processors"),
         ({"population": 3}, "population is 3, must be at least 4"),
         ({"held_out": 1.0}, "held_out is 1.0, must be within 0.0 .. 0.9"),
         ({"hidden": -1}, "hidden is -1, must not be negative"),
-        ({"features": "wait,size"}, "must be different ones of limit, share, predicted"),
-        ({"features": "wait,wait"}, "must be different ones"),
+        ({"features": "wait,size"}, "must be two or more of limit, share, predicted"),
+        ({"features": "wait,wait"}, "must be two or more of"),
         ({"features": "wait"}, "at least two"),
     ],
     "evolved-score": [

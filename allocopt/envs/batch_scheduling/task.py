@@ -39,12 +39,12 @@ from allocopt.traces.workload import Workload
 
 EASY = int(Backfill.EASY)
 HOUR_S = 3600.0
-BOUNDED_SLOWDOWN, WAIT, MAKESPAN, UTILIZATION = range(4)  # what the kernels know the objectives by
+BOUNDED_SLOWDOWN, WAIT, MAKESPAN, UTILIZATION = range(4)  # numbers of the objectives in kernels
 
 
 @dataclass(frozen=True, slots=True)
 class BoundedSlowdown:
-    """Minus the mean bounded slowdown: at its start a job costs ``max(1, (wait + run) / max(run, 10 s)) / n_jobs``."""
+    """Minus the mean bounded slowdown: a job that starts costs ``max(1, (wait + run) / max(run, 10 s)) / n_jobs``."""
 
     kind: ClassVar[int] = BOUNDED_SLOWDOWN
     unit_s: ClassVar[float] = 1.0
@@ -52,7 +52,7 @@ class BoundedSlowdown:
 
 @dataclass(frozen=True, slots=True)
 class MeanWait:
-    """Minus the mean wait: at its start a job costs ``wait / (unit_s * n_jobs)``; ``unit_s`` is positive."""
+    """Minus the mean wait: a job that starts costs ``wait / (unit_s * n_jobs)``; ``unit_s`` is positive."""
 
     unit_s: float = HOUR_S
     kind: ClassVar[int] = WAIT
@@ -60,7 +60,7 @@ class MeanWait:
 
 @dataclass(frozen=True, slots=True)
 class Makespan:
-    """Minus the makespan: a start costs the time by which it moves the last end, over ``unit_s``, which is positive."""
+    """Minus the makespan: a job that starts costs its delay of the last end, over ``unit_s``, which is positive."""
 
     unit_s: float = HOUR_S
     kind: ClassVar[int] = MAKESPAN
@@ -68,9 +68,9 @@ class Makespan:
 
 @dataclass(frozen=True, slots=True)
 class Utilization:
-    """The share of the processor-seconds up to the last end that the jobs started so far hold; a step gains its change.
+    """The share of the processor-seconds up to the last end that started jobs hold; a step gains its change.
 
-    That is the utilization of the machine once all jobs have started.
+    Once all jobs have started, this is the utilization of the machine.
     """
 
     kind: ClassVar[int] = UTILIZATION
@@ -100,8 +100,8 @@ class Episode(NamedTuple):
     """One episode: ``n`` consecutive jobs of a workload."""
 
     state: Simulation
-    tally: Own[Records[_Tally]]  # what it has come to, shape ``(1,)``
-    terms: Shared[Records[_Terms]]  # the rules, shape ``(1,)``
+    tally: Own[Records[_Tally]]  # totals so far, shape ``(1,)``
+    terms: Shared[Records[_Terms]]  # the reward and the window, shape ``(1,)``
     first_clock: Shared[Records[Clock]]  # before the first event, shape ``(1,)``
     pool: OfJobs[Records[JobRecord]]  # the jobs before the first event, shape ``(n,)``
 
@@ -113,7 +113,7 @@ episode_of = LAYOUT.episode_of
 @helper()
 def _count_started(state: State, total: _Tally) -> None:
     clock = state.clock[0]
-    # The simulator lists the jobs that started since it was last asked; the list is emptied here.
+    # The simulator lists the jobs that started since the last call; empty the list here.
     for i in range(clock.n_started):
         job = state.lists[STARTED, i]
         record = state.jobs[job]
@@ -136,7 +136,7 @@ def _await_job(state: State, total: _Tally) -> None:
 
 @inlined
 def _worth(total: _Tally, terms: _Terms, n_jobs: int, machine: int) -> float:
-    # Of the jobs started so far; rewards are its changes.
+    # Objective over the jobs started so far; a reward is its change.
     if terms.kind == WAIT:
         return -total.wait_s / (terms.unit_s * n_jobs)
     if terms.kind == MAKESPAN:
@@ -161,8 +161,8 @@ def _act(episode: Episode, slot: int) -> None:
     insert(state.lists[QUEUE], clock.first, clock.first + place, job)
     while not fits(state, job, FREE):
         if state.rules[0].backfill == EASY and clock.n_queued > 1:
-            # As `allocopt.simulator.kernels.backfilling.list_pass` does. A new head finds no job examined, for the last
-            # one started at once or right after a job ended.
+            # The same steps as in `allocopt.simulator.kernels.backfilling.list_pass`. For a new head ``examined`` is 0,
+            # because the previous head started at once or right after a job ended.
             if is_overdue(state):
                 clock.examined = 0
             if clock.examined == 0:
@@ -184,13 +184,13 @@ def _begin(episode: Episode) -> None:
     jobs, first = episode.state.jobs, episode.tally[0].jobset
     for i in range(jobs.size):
         record = jobs[i]
-        # The first job is submitted at 0. A preceding job outside the episode is not waited for.
+        # The first job is submitted at 0. Jobs do not wait for a preceding job outside the episode.
         record.submit -= episode.pool[0].submit
         record.preceding -= first
         record.dependent = record.next_dependent = NOBODY
         if record.preceding < 0 or record.preceding >= jobs.size:
             record.preceding = NOBODY
-    # Backwards, so that the dependents of a job are chained in the order of their numbers.
+    # Go backwards, so that the dependents of a job are chained in the order of their numbers.
     for i in range(jobs.size - 1, -1, -1):
         if jobs[i].preceding != NOBODY:
             before = jobs[jobs[i].preceding]
@@ -203,13 +203,13 @@ _step_all = helper()(LAYOUT.step_function(_act, _begin))
 
 
 MEANINGS = {
-    "is_job": "1 where a job waits, else the whole row is 0",
+    "is_job": "1 if a job waits in the slot; otherwise the whole row is 0",
     "wait": "wait / (wait + 1 h)",
     "estimate": "estimate / (estimate + 1 h)",
     "size": "processors asked for / processors of the machine",
     "fits": "1 if the job fits now",
     "free": "idle processors / processors of the machine",
-    "queue": "waiting jobs, in the window or not / `n_jobs`",
+    "queue": "all waiting jobs / `n_jobs`",
     "wait_over_response": "wait / (wait + estimate)",
 }
 """Numbers that describe a slot, in their order."""
@@ -227,7 +227,7 @@ def _step_and_describe_all(
     observations: Float32Array,
     legal: BoolArray,
 ) -> None:
-    # Both in one call: a second one would take as long.
+    # Step and describe in one call: a second call would take as long as the first.
     _step_all(batch, actions, jobsets, rewards, over)
     for e in range(actions.size):
         episode, observation = episode_of(batch, e), observations[e]
@@ -256,14 +256,14 @@ def _step_and_describe_all(
 
 
 LUBLIN_PROCESSORS = 256
-LUBLIN_JOBS = 10_000  # jobs drawn where no workload is given, or twice an episode if that is more
+LUBLIN_JOBS = 10_000  # jobs drawn if no workload is given, or twice an episode if that is more
 
 BackfillName = Literal["none", "easy"]
 BACKFILLS: dict[BackfillName, Backfill] = {"none": Backfill.NONE, "easy": Backfill.EASY}
 
 
 class BatchSchedulingEpisodes(Compiled):
-    """Runs of consecutive jobs, all of them over until `begin` is called; a jobset is the number of the first job."""
+    """Episodes of consecutive jobs, all over until `begin` is called; a jobset is the number of the first job."""
 
     layout = LAYOUT
 
@@ -282,7 +282,7 @@ class BatchSchedulingEpisodes(Compiled):
             state.jobs,
         )
         first = np.arange(len(workload) - self.n_jobs + 1)
-        # A jobset is a window into one array of jobs, so that no job is copied for each episode that holds it.
+        # Each jobset is a range of one array of jobs, so that no job is copied for every episode that holds it.
         super().__init__(count, [one], task.n_actions, task.shape, jobs=np.stack([first, first + self.n_jobs], axis=1))
         self._play(self._stay, self._stay)
 
@@ -307,7 +307,7 @@ class BatchSchedulingEpisodes(Compiled):
         }
 
     def schedule(self, e: int = 0) -> Schedule:
-        """Return when the jobs of an episode started and end, counted from its first submission; NaN where unknown."""
+        """Return when the jobs of an episode start and end, in seconds from its first submission; NaN if unknown."""
         jobs = np.asarray(self.arrays(e).state.jobs)
         first = int(self.tally["jobset"][e])
         workload = self.workload.subset(slice(first, first + self.n_jobs), float(self.workload.submit[first]))
@@ -317,43 +317,45 @@ class BatchSchedulingEpisodes(Compiled):
 class BatchScheduling(Task[BatchSchedulingEpisodes, Float32Array]):
     """An agent chooses which waiting job starts next.
 
-    Raises `UsageError` if a number is out of range, the size of the machine is not known, or the workload has too few
-    jobs or one larger than the machine; `BadFileError` if the workload cannot be read.
+    Raises `UsageError` if a number is out of range, the size of the machine is unknown, the workload has too few jobs,
+    or a job is larger than the machine; `BadFileError` if the workload cannot be read.
 
     Parameters
     ----------
     workload
-        The jobs of which an episode takes some, or a file of them (SWF, Batsim JSON, the NSA paper's text; packed too);
-        None: 10,000 jobs of the Lublin-Feitelson model, drawn at the first `reset` and at every one with a ``seed``.
+        The jobs, or a file of them (SWF, Batsim JSON, the NSA paper's text; packed too); each episode plays some of
+        them. None: 10,000 jobs of the Lublin-Feitelson model, drawn at the first `reset` and at every `reset` with a
+        ``seed``.
     processors
-        Size of the machine; None for that of the workload's, 256 for the model's.
+        Size of the machine; None for that of the workload, or for 256 if no workload is given.
     n_jobs
-        Consecutive jobs of an episode, at least 1.
+        Number of consecutive jobs of an episode, at least 1.
     window
-        Waiting jobs among which the agent chooses, at least 1.
+        Number of waiting jobs among which the agent chooses, at least 1.
     backfill
-        ``easy``: while the chosen job waits for processors, others start if they do not delay it by the estimates;
-        ``none``, the default of RLScheduler (Zhang et al., SC 2020): no other does.
+        ``easy``: while the chosen job waits for processors, other jobs start if by the estimates they do not delay it;
+        ``none``, the default of RLScheduler (Zhang et al., SC 2020): no other job starts.
     reward
-        What the agent is rewarded for; None for ``BoundedSlowdown()``.
+        The agent's reward; None for ``BoundedSlowdown()``.
     rules
-        Order of simultaneous events, whether jobs are killed at limits and wait for others; None for the defaults.
+        Order of simultaneous events, and whether jobs are killed at limits and wait for preceding jobs; None for the
+        defaults.
     """
 
     jobset_option = "offset"
     about = About(
         title="Batch scheduling",
         episode="""\
-An episode schedules `n_jobs` consecutive jobs of the workload on an empty machine, of which the first, drawn or named
-as `offset`, is submitted at 0.
+An episode schedules `n_jobs` consecutive jobs of the workload on an empty machine. Its first job, drawn at random or
+given as `offset`, is submitted at 0.
 
 The window holds the first waiting jobs in order of arrival. If the chosen job fits, it starts. If not, it gets a
 reservation: time advances until it fits, and meanwhile EASY backfilling starts other jobs, also from outside the
 window. The episode ends when every job has started. `allocopt.measure(env.unwrapped.episodes.schedule())`
 returns all metrics of what the agent did.""",
         action="The slot whose job starts next.",
-        mask="A slot is legal where a job waits; another one stands for slot 0.",
-        seen="A row per slot.",
+        mask="A slot with a waiting job is legal. An empty one counts as slot 0.",
+        seen="One row per slot.",
         meanings={"A slot": MEANINGS},
         rewards=(BoundedSlowdown, MeanWait, Makespan, Utilization),
         example="""\
@@ -383,7 +385,7 @@ print(info["mean_bounded_slowdown"])
         of_workload = LUBLIN_PROCESSORS if self.workload is None else self.workload.machine_processors
         machine = of_workload if processors is None else processors
         if machine is None:
-            raise UsageError("the workload does not say how large its machine is; give processors")
+            raise UsageError("the workload does not state the size of its machine; give processors")
         for name, number in (("n_jobs", n_jobs), ("window", window), ("processors", machine)):
             if number < 1:
                 raise UsageError(f"{name} is {number}, must be at least 1")
@@ -399,7 +401,7 @@ print(info["mean_bounded_slowdown"])
         self.shape, self.n_actions = (window, len(MEANINGS)), window
         if self.workload is not None:
             if len(self.workload) < n_jobs:
-                raise UsageError(f"{self.workload.name} has {len(self.workload)} jobs, an episode takes {n_jobs}")
+                raise UsageError(f"{self.workload.name} has {len(self.workload)} jobs, fewer than n_jobs={n_jobs}")
             check_sizes(self.workload, machine, "processors")
 
     def episodes(self, count: int, rng: np.random.Generator) -> BatchSchedulingEpisodes:

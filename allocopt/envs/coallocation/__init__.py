@@ -1,1 +1,1 @@
-"""The environment of co-allocation: an agent says which quota of a running job's cores another one gets."""
+"""The environment of co-allocation: an agent chooses which quota of a running job's cores another job gets."""

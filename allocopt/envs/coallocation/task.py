@@ -27,19 +27,19 @@ METRICS: dict[str, Callable[[QuotaSchedule], float]] = {
     "mean_slowdown": lambda done: done.slowdown.mean(),
     "guests": lambda done: (done.accounts.host_of >= 0).sum(),
 }
-DRAWN_QUEUES = 16  # queues drawn by the seed of a reset where none are given
+DRAWN_QUEUES = 16  # number of queues that the seed of a reset draws if no jobs are given
 WALLTIME_FACTOR, BETWEEN_S = 1.25, 120.0
-"""Of drawn queues, as in `allocopt reproduce`: limits over run times, mean seconds between submissions."""
+"""Limit over run time, and mean seconds between submissions, of drawn queues; the same as in `allocopt reproduce`."""
 
 MEANINGS = {
     "host_cpu": "busy share of the host's cores, now",
-    "host_memory": "occupied share of their memory, now",
+    "host_memory": "occupied share of its memory, now",
     "host_sequential": "1 in a sequential stage",
-    "host_interval": "share of the host's duration that is behind it",
-    "host_happiness": "happiness h as h / (h + 1); up to here what ASAX's experts see",
+    "host_interval": "elapsed share of the host's duration",
+    "host_happiness": "happiness h as h / (h + 1); ASAX's experts see the numbers up to here",
     "host_io": "share of the time with I/O, now",
     "host_cores": "the host's cores / those of the cluster",
-    "is_there": "1 if the guest is there",
+    "is_there": "1 if the guest already runs on the host",
     "quota": "its quota now",
     "guest_cores": "the guest's cores / those of the host",
     "guest_memory": "its peak memory, in shares of the host's",
@@ -50,7 +50,7 @@ MEANINGS = {
     "free_cores": "free cores / all cores",
     "waiting": "waiting jobs / all jobs",
 }
-"""What the values are; which applications host and guest are comes behind them, a one among A each, sorted by name."""
+"""Meanings of the numbers; one-hot codes of the host's and the guest's application follow, sorted by name."""
 
 Queue = Sequence[QueuedJob]
 
@@ -61,7 +61,7 @@ class _Tally(EpisodeTally, Protocol):
 
 
 class _Episode(NamedTuple):
-    # Its simulation is an object of Python.
+    # The simulation is a Python object, so only the tally is in the arrays.
     tally: Own[Records[_Tally]]
 
 
@@ -77,10 +77,10 @@ class Reward(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What guests did, less what their hosts lost, in hours of work of the whole cluster.
+    """Work done by guests minus work lost by their hosts, in hours of the whole cluster.
 
-    It is the objective ``capacity`` of co-allocation over time: the work that jobs did while they were guests, less
-    ``degradation_weight`` times the work that their hosts would have done besides had they been alone. Raises
+    It is the objective ``capacity`` of co-allocation, summed over time: the work that jobs did while they were guests,
+    minus ``degradation_weight`` times the further work that their hosts would have done without them. Raises
     `UsageError` if the weight is negative.
     """
 
@@ -99,10 +99,10 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class MeanResponse:
-    """Minus the mean response time of all jobs, in hours: each costs from its submission to its end."""
+    """Minus the mean response time of all jobs, in hours: each job costs from its submission to its end."""
 
     def so_far(self, simulation: AskingSimulation) -> float:
-        """Return minus the mean hours since submission, up to the end of jobs that have ended."""
+        """Return minus the mean hours from each job's submission to now, or to its end if it has ended."""
         done = simulation.schedule()
         until = np.fmin(done.end, simulation.now)
         return -float(np.maximum(0.0, until - done.workload.submit).mean()) / HOUR_S
@@ -113,10 +113,10 @@ class CoallocationOptions:
     """Options of all episodes of an environment; raises `UsageError` if a number is out of range."""
 
     percents: tuple[int, ...] = tuple(range(0, LARGEST_PERCENT + 1, 10))  #: The quotas, rising from 0 to at most 90.
-    reward: Reward = field(default_factory=Capacity)  #: What an agent is rewarded for.
-    window: int | None = None  #: Waiting jobs that are asked about; None for all.
-    heeds_memory: bool = True  #: Whether a guest may only go where it has the memory.
-    #: Seconds after which is asked again while jobs share, though nothing happened; None for never.
+    reward: Reward = field(default_factory=Capacity)  #: The agent's reward.
+    window: int | None = None  #: Number of waiting jobs about which the agent is asked; None for all.
+    heeds_memory: bool = True  #: Whether a guest may only join a host with enough memory.
+    #: While jobs share cores, ask again after this many seconds without an event; None for never.
     period_s: float | None = None
 
     def __post_init__(self) -> None:
@@ -129,13 +129,16 @@ class CoallocationOptions:
         if self.period_s is not None and not self.period_s > 0:
             raise UsageError(f"the period is {self.period_s} s, must be positive, or None")
         if not callable(getattr(self.reward, "so_far", None)):
-            raise UsageError(f"reward is {self.reward!r}, must be Capacity(...), MeanResponse(...) or have a so_far")
+            raise UsageError(
+                f"reward is {self.reward!r}, must be Capacity(...), MeanResponse(...) or an object with a so_far method"
+            )
 
 
 class CoallocationEpisodes(SideBySide[Float32Array]):
-    """Independent episodes on clusters that are alike, each a simulation of its own that stops at every question.
+    """Independent episodes on equal clusters, each with its own simulation, which stops at every question.
 
-    `begin` raises `InvalidProblemError` if a job asks for more cores than there are, `UsageError` if nobody is asked.
+    `begin` raises `InvalidProblemError` if a job asks for more cores than the cluster has, and `UsageError` if a
+    jobset leads to no question.
     """
 
     def __init__(
@@ -153,11 +156,11 @@ class CoallocationEpisodes(SideBySide[Float32Array]):
         self._running: list[AskingSimulation | None] = [None] * count
 
     def question(self, episode: int = 0) -> Question | None:
-        """Return the question that is to be answered; None at the end."""
+        """Return the question that the next action answers; None at the end."""
         return self._simulation(episode).question
 
     def schedule(self, episode: int = 0) -> QuotaSchedule:
-        """Return the schedule so far; times that are still to come are NaN."""
+        """Return the schedule so far; future times are NaN."""
         return self._simulation(episode).schedule()
 
     def _simulation(self, episode: int) -> AskingSimulation:
@@ -199,7 +202,7 @@ class CoallocationEpisodes(SideBySide[Float32Array]):
             ones = [float(name == application) for name in names for application in self.applications]
             seen[place] = np.clip(np.array([*values, *ones], dtype=np.float32), 0.0, 1.0)
             legal[place] = True
-            # A guest is not sent away once it is there.
+            # A guest stays on its host until it ends.
             legal[place, 0] = not question.is_there
         return seen, legal
 
@@ -226,14 +229,14 @@ class CoallocationEpisodes(SideBySide[Float32Array]):
                 options = self.options.window, self.options.heeds_memory, self.options.period_s
                 simulation = AskingSimulation(self.jobsets[follows], self.cores, *options)
                 if simulation.question is None:
-                    fault = f"jobset {follows} on {self.cores} cores asks no question: nobody waits who could share"
-                    raise UsageError(fault)
+                    fault = f"jobset {follows} asks no question on {self.cores} cores: no waiting job can be a guest"
+                    raise UsageError(f"{fault}; give more jobs or fewer cores")
                 self._running[e] = simulation
                 batch.tally[e, :1] = LAYOUT.record("tally", jobset=follows)
         return rewards, over
 
     def metrics(self) -> dict[str, FloatArray]:
-        # NaN for those that go on.
+        # Metrics of episodes that have not ended are NaN.
         ended = [None if one is None or one.question is not None else one.schedule() for one in self._running]
         return {
             name: np.array([np.nan if done is None else measure(done) for done in ended], dtype=np.float64)
@@ -254,33 +257,34 @@ def _applications(jobsets: Sequence[tuple[QueuedJob, ...]]) -> tuple[str, ...]:
 
 
 class Coallocation(Task[CoallocationEpisodes, Float32Array]):
-    """An agent says which quota of a running job's cores a waiting one gets, or one that is there already.
+    """An agent chooses which quota of a running job's cores a waiting job, or a present guest, gets.
 
-    Raises `UsageError` if the jobs are none, or there are no cores; `InvalidProblemError` if a job asks for more cores
-    than there are.
+    Raises `UsageError` if there are no jobs or no cores; `InvalidProblemError` if a job asks for more cores than the
+    cluster has.
 
     Parameters
     ----------
     cores
         Cores of the cluster; the paper has 64, 128 and 256.
     jobs
-        A queue of `QueuedJob`, or several of which an episode takes one; None for sixteen of the ASAX paper's, drawn by
-        the seed of `reset`; `allocopt.traces.applications.profiled_jobs` makes one of a trace.
+        A queue of `QueuedJob`, or several, of which each episode plays one; None for sixteen queues of the ASAX paper,
+        drawn by the seed of `reset`. `allocopt.traces.applications.profiled_jobs` makes a queue from a trace.
     options
-        Quotas, reward, and who is asked about; None for the defaults.
+        Quotas, reward, and the jobs about which the agent is asked; None for the defaults.
     """
 
     about = About(
         title="Quotas of guests (ASAX)",
         episode="""\
 Jobs start on cores of their own as under EASY, and share cores as under ASAX ([asax.md](asax.md)). At every scheduling
-point the agent is asked about each guest, oldest host first: its new quota; then about each waiting job, in the order
-of the queue, beside each running job that can take it, the one with the most idle cores first, until one does: its
-quota, or 0 for no. The episode ends when no question is left. `episodes.question()` holds all that is known of it.""",
+point the agent is asked about each guest, oldest host first: the answer is its new quota. Then it is asked about each
+waiting job, in the order of the queue, with each running job that can be its host, the one with the most idle cores
+first: the answer is the job's quota, or 0 for no. After the first host with a quota the next job follows. The episode
+ends when no question is left. `episodes.question()` holds the question with all that is known of it.""",
         action="The number of a quota, in the order of `options.percents`; 0 for none.",
-        mask="All but 0 for a guest that already has a quota: 0 keeps that quota.",
-        seen="Shape (17 + 2 A,) for A applications: behind the numbers below a one among A each for host and guest.",
-        meanings={"Of host, guest and cluster": MEANINGS},
+        mask="All, but for a guest that already has a quota 0 is illegal and keeps the quota.",
+        seen="Shape (17 + 2 A,) for A applications: the numbers below, then both applications, one-hot: host, guest.",
+        meanings={"Host, guest and cluster": MEANINGS},
         rewards=(Capacity, MeanResponse),
         example="""\
 from allocopt.envs.coallocation.task import CoallocationOptions
@@ -289,7 +293,7 @@ env = gymnasium.make("allocopt.envs:allocopt/Coallocation-v0", cores=64, options
 observation, info = env.reset(seed=1)
 over = False
 while not over:
-    idle = 1 - observation[0]                                  # what the host leaves idle is offered
+    idle = 1 - observation[0]                                  # offer the guest what the host leaves idle
     wanted = min(9, int(10 * idle))
     observation, reward, over, _, info = env.step(max(wanted, int(info["action_mask"].argmax())))
 print(info["mean_response_h"], info["cpu_utilization"])

@@ -1,6 +1,6 @@
 """State, observations, rewards and kernels of an episode of CuSH.
 
-An episode begins, a job is chosen and starts now or later, a timestep passes.
+In every step either a job is chosen, which starts now or later, or a timestep passes.
 """
 
 from dataclasses import dataclass, fields
@@ -34,27 +34,27 @@ from allocopt.simulator.rules import Backfill
 from allocopt.simulator.state import CAPACITY, FREE, NOBODY, RUNNING, Clock, JobRecord, State
 
 DEPTH_FIRST, N_POLICIES = int(Policy.DEPTH_FIRST), len(Policy)
-NEVER = -1  # as a delay
+NEVER = -1  # delay of a job that cannot start within reach
 NONE, FIRST_FIT, EASY = int(Backfill.NONE), int(Backfill.FIRST_FIT), int(Backfill.EASY)
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What an agent is rewarded for: a weighted sum.
+    """Weights of the terms of the reward.
 
     Raises `UsageError` if a weight is not finite.
 
     Parameters
     ----------
     waiting
-        On the local reward of the paper (section 3.2), paid after every action: minus the sum of wait over length of
+        Weight of the paper's local reward (section 3.2), paid after every action: minus the sum of wait over length of
         the jobs that wait then, in the queue or the backlog.
     normalized_turnaround
-        On minus the mean normalized turnaround time, but for its 1, accrued: every timestep costs 1 over length for
-        each job that waits, and its choice corrects that to the time by which is divided. Over an episode this adds up
-        to 1 - mean normalized turnaround time.
+        Weight of the gain in normalized turnaround time. Every timestep costs 1 over length for each waiting job; when
+        a job is chosen, a correction makes its total cost exact. Over an episode the gains add up to 1 - mean
+        normalized turnaround time.
     penalty
-        On minus the locality penalty of a job, paid when it starts.
+        Weight of minus the locality penalty of a job, paid when it is chosen.
     """
 
     waiting: float = 1.0
@@ -64,7 +64,7 @@ class Weights:
     def __post_init__(self) -> None:
         for part in fields(self):
             if not np.isfinite(getattr(self, part.name)):
-                raise UsageError(f"the weight of {part.name} is {getattr(self, part.name)}, must be a finite number")
+                raise UsageError(f"the weight of {part.name} is {getattr(self, part.name)}, must be finite")
 
 
 class _Tally(EpisodeTally, Protocol):
@@ -75,13 +75,13 @@ class _Tally(EpisodeTally, Protocol):
     normalized_turnaround: float
     penalty: float
     total_reward: float  # sum of the rewards so far
-    local_reward: float  # sum of the paper's local rewards so far, whatever is paid
+    local_reward: float  # sum of the paper's local rewards so far, whatever the weights
 
 
 class _Terms(Weights):
-    skips_forced: int  # whether time passes by itself where nothing can be chosen
-    over_requested: int  # whether turnaround is divided by the requested time, not the service time
-    reach: int  # timesteps at which a job may start, from now on: 1 for now alone
+    skips_forced: int  # whether time passes automatically while no job can be chosen
+    over_requested: int  # whether turnaround is divided by the requested time, not by the service time
+    reach: int  # number of timesteps, from now on, at which a job may start; 1: only now
 
 
 class Episode(NamedTuple):
@@ -90,12 +90,12 @@ class Episode(NamedTuple):
     state: Simulation  # of CPUs and GPUs, in timesteps; its queue is the backlog, whose head leaves for a slot
     tally: Own[Records[_Tally]]
     terms: Shared[Records[_Terms]]
-    slots: Own[IntArray]  # jobs among which is chosen, ``NOBODY`` in an empty slot, shape ``(Q,)``
-    policy: OwnByJob[IntArray]  # how each job was allocated, ``NOBODY`` before
-    planned: OwnByJob[FloatArray]  # when each job starts that was chosen for a later timestep, else infinity
-    holder: Own[IntArray]  # who held each unit last, shape ``(U,)``: the CPUs node by node, then the GPUs
+    slots: Own[IntArray]  # jobs among which the agent chooses, ``NOBODY`` in an empty slot, shape ``(Q,)``
+    policy: OwnByJob[IntArray]  # policy by which each job was allocated, ``NOBODY`` before
+    planned: OwnByJob[FloatArray]  # start of each job that was chosen for a later timestep, otherwise infinity
+    holder: Own[IntArray]  # last job on each unit, shape ``(U,)``: the CPUs node by node, then the GPUs
     until: Own[FloatArray]  # timestep from which on each unit is free, shape ``(U,)``
-    room: Shared[IntArray]  # for a number per node, shape ``(N,)``
+    room: Shared[IntArray]  # scratch space, a number per node, shape ``(N,)``
     # The jobs, see `JobSet`.
     length: OfJobs[FloatArray]
     service: OfJobs[FloatMatrix]
@@ -107,8 +107,9 @@ class Episode(NamedTuple):
 LAYOUT = Layout(Episode)
 episode_of = LAYOUT.episode_of
 
-# What takes an episode is inlined: every call would copy the hundred words and more that it is. What happens until a
-# time takes the simulation alone, for it is large, and each copy of it would be compiled anew.
+# Functions that take an episode are inlined, because every call would copy its more than one hundred words. The code
+# that handles events takes only the simulation and is not inlined: it is large, and every inlined copy of it would be
+# compiled again.
 
 
 @inlined
@@ -124,14 +125,14 @@ def _fill(episode: Episode, job: int, first: int, end: int, wanted: int) -> None
 
 @inlined
 def _spread(episode: Episode, job: int, first: int, width: int, wanted: int) -> None:
-    # As many units from every node, or all it has; what is over comes from the first ones.
+    # Take the same number of units from every node, or all its free units; take the remainder from the first nodes.
     now, until, count = episode.state.clock[0].now, episode.until, episode.room
     for node in range(count.size):
         free = 0
         for unit in range(first + node * width, first + (node + 1) * width):
             free += until[unit] <= now
         count[node] = free
-    # ``level`` units come from every node that has as many; ``over`` are left when a level more is too much.
+    # ``level`` units come from every node that has that many; ``over`` remain when one more from each is too much.
     level, over = 0, wanted
     while level < width:
         more = 0
@@ -150,13 +151,13 @@ def _spread(episode: Episode, job: int, first: int, width: int, wanted: int) -> 
 
 @inlined
 def _takes(episode: Episode, job: int, policy: int) -> float:
-    # Whole timesteps, of which rounding errors of service times must not make more.
+    # Round up to whole timesteps, but ignore rounding errors of service times.
     return float(np.ceil(episode.service[job, policy] - 1e-9))
 
 
 @helper()
 def _has_room(state: State, planned: FloatArray, job: int, time: float) -> bool:
-    # Whether a job's units are free at a time, beside the jobs that run then or are to run.
+    # Whether a job's units are free at a time, given the jobs that run then or are planned to.
     cpus, gpus = state.units[FREE, CPUS], state.units[FREE, GPUS]
     for place in range(state.clock[0].n_running):
         other = state.lists[RUNNING, place]
@@ -172,7 +173,7 @@ def _has_room(state: State, planned: FloatArray, job: int, time: float) -> bool:
 
 @helper()
 def _delay_ahead(state: State, planned: FloatArray, job: int, run: float, reach: int) -> int:
-    # Units only become fewer where a planned job starts, so that other times need no look.
+    # Free units only decrease when a planned job starts, so that no other times need to be checked.
     for delay in range(reach):
         start = state.clock[0].now + delay
         is_free = _has_room(state, planned, job, start)
@@ -186,7 +187,7 @@ def _delay_ahead(state: State, planned: FloatArray, job: int, run: float, reach:
 
 @inlined
 def _delay(episode: Episode, job: int, run: float) -> int:
-    """Timesteps after which a job that runs so long can start, ``NEVER`` where none is within reach."""
+    """Return after how many timesteps a job with this run time can start; ``NEVER`` if not within reach."""
     reach = episode.terms[0].reach
     if reach == 1:
         return 0 if fits(episode.state, job, FREE) else NEVER
@@ -195,13 +196,13 @@ def _delay(episode: Episode, job: int, run: float) -> int:
 
 @inlined
 def _sure_delay(episode: Episode, job: int) -> int:
-    """Timesteps after which a job can start under either policy."""
+    """Return after how many timesteps a job can start under either policy; ``NEVER`` if not within reach."""
     return _delay(episode, job, max(_takes(episode, job, 0), _takes(episode, job, 1)))
 
 
 @inlined
 def _may_start(episode: Episode, slot: int) -> bool:
-    """Whether a job waits in a slot and can start at a timestep within reach."""
+    """Return whether a job waits in a slot and can start at a timestep within reach."""
     return episode.slots[slot] != NOBODY and _sure_delay(episode, episode.slots[slot]) != NEVER
 
 
@@ -215,7 +216,7 @@ def _is_forced(episode: Episode) -> bool:
 
 @inlined
 def _fill_slots(episode: Episode) -> None:
-    # Jobs leave the backlog in the order of their arrival, each for the first empty slot.
+    # Move jobs from the backlog, in order of arrival, to the first empty slots.
     state, slot = episode.state, 0
     while state.clock[0].n_queued > 0 and slot < episode.slots.size:
         if episode.slots[slot] == NOBODY:
@@ -226,7 +227,7 @@ def _fill_slots(episode: Episode) -> None:
 
 @inlined
 def _over_length(episode: Episode, waits: bool) -> float:
-    # Sum over the jobs in slots and backlog of wait over length (section 3.2), or of what a timestep adds to that.
+    # Sum of wait over length of the jobs in slots and backlog (section 3.2), or the part that one timestep adds to it.
     state, now, total = episode.state, episode.state.clock[0].now, 0.0
     for slot in range(episode.slots.size):
         job = episode.slots[slot]
@@ -281,7 +282,7 @@ def _begin_planned(episode: Episode) -> None:
 
 @inlined
 def _choose(episode: Episode, slot: int, policy: int) -> float:
-    # The job starts now, or as soon as it fits. Returns the gain that is paid at once.
+    # Start the job now, or plan it for the first time at which it fits. Returns the gain that is paid at once.
     state, weights, job = episode.state, episode.terms[0], episode.slots[slot]
     length, service = episode.length[job], episode.service[job, policy]
     waited = state.clock[0].now - state.jobs[job].submit
@@ -299,7 +300,7 @@ def _choose(episode: Episode, slot: int, policy: int) -> float:
 
 @helper()
 def _go_on_to(state: State, time: float) -> None:
-    # All events up to that time happen before an agent looks again.
+    # Process all events up to that time before the next observation.
     while advance(state, time) == HAPPENED:
         pass
     state.clock[0].now = time
@@ -317,7 +318,7 @@ def _go_on(episode: Episode, until: float) -> None:
 
 @inlined
 def _pass_time(episode: Episode) -> float:
-    # Jobs wait, end and arrive in a timestep; returns the gain that is paid for it.
+    # Let a timestep pass; returns the gain that is paid for it.
     gain = -episode.terms[0].normalized_turnaround * _over_length(episode, False) / episode.state.jobs.size
     _go_on(episode, episode.state.clock[0].now + 1.0)
     return float(gain)
@@ -325,7 +326,7 @@ def _pass_time(episode: Episode) -> float:
 
 @inlined
 def _act(episode: Episode, action: int) -> None:
-    # Slot and policy are one number, as every task's action is; see `Episodes.step`.
+    # Slot and policy are encoded in one number, as every action in a kernel; see `CushEpisodes.step`.
     tally, weight = episode.tally[0], episode.terms[0].waiting
     slot, policy = action // N_POLICIES, action % N_POLICIES
     named = 0 <= slot < episode.slots.size
@@ -364,7 +365,7 @@ step_all = LAYOUT.step_kernel(_act, _begin)
 
 @inlined
 def _first_slot(episode: Episode, values: FloatArray, backfill: int) -> int:
-    # That of the job with the lowest value, of all or of those that may be backfilled; ``NOBODY`` if there is none.
+    # Slot of the job with the lowest value, among all jobs or those that may be backfilled; ``NOBODY`` if none.
     state, best, lead = episode.state, NOBODY, NOBODY
     for slot in range(episode.slots.size):
         job = episode.slots[slot]
@@ -379,7 +380,7 @@ def _first_slot(episode: Episode, values: FloatArray, backfill: int) -> int:
 
 @kernel(void(LAYOUT.batch_type, int64, int64, float64[:, ::1], int64[::1], int64))
 def follow_list(batch: Batch, e: int, jobset: int, values: FloatArray, policies: IntArray, backfill: int) -> None:
-    """Run an episode by a list; see `Episodes.follow_list`."""
+    """Run an episode by a list; see `CushEpisodes.follow_list`."""
     clear_tally(batch, e, jobset)
     episode = episode_of(batch, e)
     _begin(episode)
@@ -388,7 +389,7 @@ def follow_list(batch: Batch, e: int, jobset: int, values: FloatArray, policies:
         _plan(episode, job, policies[job])
     while not episode.tally[0].over:
         row = values[state.clock[0].n_begun % values.shape[0]]
-        # Without EASY a job that does not fit is passed over (first fit), or waited for.
+        # Without EASY, a job that does not fit is skipped (first fit), or the queue waits for it.
         slot = _first_slot(episode, row, FIRST_FIT if backfill == FIRST_FIT else NONE)
         if slot != NOBODY and not _may_start(episode, slot):
             find_shadow(state, episode.slots[slot])
@@ -398,7 +399,7 @@ def follow_list(batch: Batch, e: int, jobset: int, values: FloatArray, policies:
 
 
 JOB_MEANINGS = {
-    "is_job": "1 where a job waits; the numbers of a job are 0 in an empty slot",
+    "is_job": "1 if a job waits in the slot; in an empty slot all numbers of the job are 0",
     "log_length": "log2(1 + length) / 5",
     "cpus": "CPUs / all CPUs",
     "gpus": "GPUs / all GPUs",
@@ -408,30 +409,30 @@ JOB_MEANINGS = {
     "wait": "wait / (wait + 10 timesteps)",
     "wait_over_response": "wait / (wait + length)",
     "fits": "1 if the job can start now",
-    "delay": "time t until it can if no other is chosen, t / (t + 10)",
-    "area": "length times the larger share of CPUs or GPUs, a / (a + 10)",
+    "delay": "time t until it can start if no other job is chosen, t / (t + 10)",
+    "area": "a, length times the larger of its shares of the CPUs and GPUs, a / (a + 10)",
     "rank": "share of the slots with a shorter job",
-    "cpus_left": "CPUs that are free beside it / all CPUs, 0 if it cannot start",
-    "gpus_left": "GPUs that are free beside it / all GPUs, 0 if it cannot start",
+    "cpus_left": "CPUs that stay free if it starts / all CPUs; 0 if it cannot start now",
+    "gpus_left": "GPUs that stay free if it starts / all GPUs; 0 if it cannot start now",
 }
 CLUSTER_MEANINGS = {
-    "does_nothing": "1 in the last row, that of doing nothing; what follows is the same in all rows",
+    "does_nothing": "1 in the last row, which stands for doing nothing; the numbers below are the same in all rows",
     "free_cpus": "free CPUs / all CPUs",
     "free_gpus": "free GPUs / all GPUs",
     "slots": "share of the slots with a job",
-    "backlog": "jobs n that wait outside the queue, n / (n + 10)",
-    "running": "jobs n that run, n / (n + 10)",
-    "impatience": "sum s of 1 / length of the jobs in the queue, s / (1 + s)",
+    "backlog": "number n of jobs that wait outside the queue, n / (n + 10)",
+    "running": "number n of running jobs, n / (n + 10)",
+    "impatience": "sum s of 1 / length over the jobs in the queue, s / (1 + s)",
     "gap": "time t until the first running job ends, t / (t + 10)",
 }
 AHEAD = (1, 2, 4, 8, 16)
-"""Timesteps after which the shares of CPUs and GPUs are told that are free then if no other job starts."""
+"""Timesteps ahead; a row has the shares of CPUs and GPUs that are free then if no other job starts."""
 N_JOB, N_CLUSTER, N_AHEAD = len(JOB_MEANINGS), len(CLUSTER_MEANINGS), len(AHEAD)
 FIRST_TRAIT = N_JOB + N_CLUSTER + 2 * N_AHEAD  # features of a row before the traits of its job
 
-MOST = 4.0  # no feature is larger
-HALF = 10.0  # timesteps that count as a half where times are squeezed into 0 .. 1
-NEW = 0.5  # what an image shows of a job that has just arrived; a longer wait comes closer to 1
+MOST = 4.0  # upper bound of all features
+HALF = 10.0  # timesteps that are mapped to 0.5 when times are squeezed into 0 .. 1
+NEW = 0.5  # value in an image of a job that has just arrived; it approaches 1 with a longer wait
 
 
 @inlined
@@ -479,7 +480,7 @@ def _describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
     row[9] = 1.0 if starts else 0.0
     row[10] = _squeezed(float(max(delay, 0)))
     if delay == NEVER:
-        # What this leaves in the state nobody reads before it is found anew.
+        # This overwrites the shadow time in the state, which is always computed again before it is read.
         find_shadow(state, job)
         row[10] = _squeezed(clock.shadow - clock.now)
     row[11] = _squeezed(length * max(cpus / all_cpus, gpus / all_gpus))
@@ -492,7 +493,7 @@ def _describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
 
 @inlined
 def _describe(episode: Episode, rows: Float32Array) -> None:
-    # What is the same in all rows, into the first one, from which it is copied.
+    # Write the numbers that are the same in all rows into the first row, and copy them from there.
     state, clock, row = episode.state, episode.state.clock[0], rows[0]
     cpus, gpus = 1.0 / state.units[CAPACITY, CPUS], 1.0 / state.units[CAPACITY, GPUS]
     free_cpus, free_gpus = state.units[FREE, CPUS], state.units[FREE, GPUS]
@@ -532,7 +533,7 @@ def _describe(episode: Episode, rows: Float32Array) -> None:
 
 @inlined
 def _draw_first(line: Float32Array, wanted: int) -> None:
-    # A planned job gets its units when it starts; until then it is drawn on the first ones that are free.
+    # A planned job gets its units only when it starts; until then it is drawn on the first free ones.
     unit = 0
     while wanted > 0 and unit < line.size:
         if line[unit] == 0.0:
@@ -543,7 +544,7 @@ def _draw_first(line: Float32Array, wanted: int) -> None:
 
 @inlined
 def _draw(episode: Episode, image: Float32Array) -> None:
-    # The cluster, then the jobs in the queue; a row is a timestep, a column a CPU or a GPU.
+    # Draw the cluster, then the jobs in the queue; a row is a timestep, a column a CPU or a GPU.
     state, now = episode.state, episode.state.clock[0].now
     first_gpu = state.units[CAPACITY, CPUS]
     for row in range(image.shape[1]):
@@ -557,7 +558,7 @@ def _draw(episode: Episode, image: Float32Array) -> None:
         job = episode.slots[slot]
         if job == NOBODY:
             continue
-        # A request in the shape of the cluster, as dark as the job has waited long.
+        # Draw the request in the shape of the cluster; its value grows with the job's wait.
         value = np.float32(NEW + (1.0 - NEW) * _squeezed(now - state.jobs[job].submit))
         for row in range(min(image.shape[1], int(np.ceil(episode.length[job])))):
             image[slot + 1, row, : state.request[job, CPUS]] = value

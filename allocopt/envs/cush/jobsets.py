@@ -1,4 +1,4 @@
-"""Machines of the CuSH environment, and the sets of jobs of which an episode takes one."""
+"""Machines and jobsets of the CuSH environment; each episode plays one jobset."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from allocopt.traces.workload import Workload
 
 CPUS, GPUS = range(2)  # columns of requests and capacities
 MACHINES: Mapping[str, tuple[int, int]] = MappingProxyType({"sierra": (2, 4), "summit": (2, 6)})
-"""CPUs and GPUs of a node, by the name of a machine."""
+"""CPUs and GPUs of a node, by machine."""
 HELD_OUT = 1_000_000
-"""Seeds from here on are for tests: neither the coefficients of the locality model nor a training may use them."""
+"""First of the seeds that are reserved for tests: no training and no fit of the locality model may use them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A cluster of N nodes that are alike, each with so many CPUs and GPUs.
+    """A cluster of equal nodes: the number of nodes, and the CPUs and GPUs of each.
 
     Raises `UsageError` if a number is not positive.
     """
@@ -58,18 +58,17 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobSet:
-    """The jobs of an episode, in the order of their arrival; the shorter first of those that arrive together.
+    """The n jobs of an episode with K traits each, sorted by arrival; simultaneous arrivals are sorted by length.
 
-    There are n of them, K traits of each, two resources and two policies. Raises `InvalidProblemError` if any of this
-    does not hold.
+    Raises `InvalidProblemError` if a shape or a value is not as given below.
     """
 
-    arrival: IntArray  #: Timesteps at which they arrive, not negative, shape ``(n,)``.
+    arrival: IntArray  #: Timestep at which each job arrives, not negative, shape ``(n,)``.
     length: FloatArray  #: Requested times in timesteps, positive, shape ``(n,)``.
-    request: IntArray  #: CPUs and GPUs that each asks for, at least one unit of something, shape ``(n, 2)``.
-    service: FloatArray  #: Times in timesteps that each takes under each `Policy`, positive, shape ``(n, 2)``.
-    traits: FloatArray  #: What an agent is told of each job's kind, within 0 .. 1, shape ``(n, K)``.
-    applications: IntArray | None = None  #: Numbers of the applications of which they are runs, ``(n,)``, if of any.
+    request: IntArray  #: CPUs and GPUs that each job asks for, at least one unit in total, shape ``(n, 2)``.
+    service: FloatArray  #: Timesteps that each job takes under each `Policy`, positive, shape ``(n, 2)``.
+    traits: FloatArray  #: Description of each job's kind that an agent sees, within 0 .. 1, shape ``(n, K)``.
+    applications: IntArray | None = None  #: Number of each job's application, shape ``(n,)``; None if not known.
 
     def __post_init__(self) -> None:
         n = len(self.arrival)
@@ -83,9 +82,9 @@ class JobSet:
         if self.applications is not None:
             object.__setattr__(self, "applications", self.applications[order])
         if self.arrival.min() < 0 or not self.length.min() > 0 or not self.service.min() > 0:
-            raise InvalidProblemError("jobset", "arrivals must not be negative, lengths and service times positive")
+            raise InvalidProblemError("jobset", "arrivals must be >= 0, lengths and service times > 0")
         if self.request.min() < 0 or not self.request.sum(axis=1).min() > 0:
-            fault = "a job must ask for some CPUs or GPUs, and for a negative number of none"
+            fault = "CPUs and GPUs of each job must be >= 0, and at least one of them > 0"
             raise InvalidProblemError("jobset", fault)
 
     def __len__(self) -> int:
@@ -99,7 +98,7 @@ class JobSet:
 
     @property
     def better(self) -> IntArray:
-        """The policy under which each job is served sooner, the first of equal ones, shape ``(n,)``."""
+        """The policy under which each job takes less time, shape ``(n,)``; the first policy if both are equal."""
         return cast(IntArray, self.service.argmin(axis=1))
 
     def workload(self, name: str = "jobset") -> Workload:
@@ -110,7 +109,7 @@ class JobSet:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How job sets are drawn (CuSH, section 4); raises `UsageError` if a value is out of range."""
+    """Distribution from which jobsets are drawn (CuSH, section 4); raises `UsageError` if a value is out of range."""
 
     jobs: int = 20  #: Jobs of a set, at least 1.
     arrivals: int = 10  #: Timesteps in which they arrive, from 0 on, at least 1.
@@ -119,7 +118,7 @@ class Recipe:
     short_share: float = 0.75  #: Share of the jobs that are short, drawn for each job.
     share: float = SHARE  #: Largest request: CPUs and GPUs are uniform in 1 .. this share of all.
     compute_share: float = 0.5  #: Share of the jobs that are compute-bound; the others are network-bound.
-    unknown_share: float = 0.0  #: Share of the jobs of which the agent is not told the type.
+    unknown_share: float = 0.0  #: Share of the jobs whose type the agent does not see.
 
     def __post_init__(self) -> None:
         for name in ("jobs", "arrivals", "short"):
@@ -130,10 +129,10 @@ class Recipe:
                 raise UsageError(f"{name} is {getattr(self, name)}, must be within 0 .. 1")
 
     def draw(self, machine: Machine, model: PenaltyTable | Measurements, rng: np.random.Generator) -> JobSet:
-        """Draw a job set by a locality model in timesteps, or of jobs whose speeds were measured.
+        """Draw a jobset by a locality model in timesteps, or from measured jobs.
 
-        Measured jobs of a set run on GPUs of one type, drawn for the set; an agent is told that type, the family of
-        each job and its batch size. The recipe's types are not looked at.
+        The measured jobs of a set run on GPUs of one type, which is drawn for the set. An agent sees this type, the
+        family of each job and its batch size. The shares of types of the recipe are ignored.
         """
         n = self.jobs
         arrival, length, request = self.shapes(machine, rng)
@@ -150,7 +149,7 @@ class Recipe:
         return JobSet(arrival, length, request, length[:, np.newaxis] + penalty, traits)
 
     def shapes(self, machine: Machine, rng: np.random.Generator) -> tuple[IntArray, FloatArray, IntArray]:
-        """Draw all but kinds of jobs: arrivals and lengths, shape ``(jobs,)``, and requests, shape ``(jobs, 2)``."""
+        """Draw jobs without types: arrivals and lengths, shape ``(jobs,)``, and requests, shape ``(jobs, 2)``."""
         n = self.jobs
         is_short = rng.random(n) < self.short_share
         short, long = rng.integers(1, self.short + 1, n), rng.integers(self.short + 1, self.long + 1, n)
@@ -159,13 +158,13 @@ class Recipe:
         return rng.integers(0, self.arrivals, n), np.where(is_short, short, long).astype(np.float64), request
 
     def draw_each(self, machine: Machine, model: PenaltyTable | Measurements, seeds: Sequence[int]) -> list[JobSet]:
-        """Draw a job set for each seed; see `draw`."""
+        """Draw a jobset for each seed; see `draw`."""
         return [self.draw(machine, model, np.random.default_rng(seed)) for seed in seeds]
 
     def draw_runs(self, machine: Machine, table: PenaltyTable, seeds: Sequence[int], applications: int) -> list[JobSet]:
-        """Draw a job set for each seed, of runs of the same applications, as many as given; no type is told.
+        """Draw a jobset for each seed, whose jobs are runs of a given number of applications; agents see no types.
 
-        Those with even numbers are compute-bound, the others network-bound; the shares of types are not looked at.
+        Applications with even numbers are compute-bound, the others network-bound; the shares of types are ignored.
         Raises `UsageError` if there is no application.
         """
         if applications < 1:
@@ -174,7 +173,7 @@ class Recipe:
         for seed in seeds:
             rng = np.random.default_rng(seed)
             arrival, length, request = self.shapes(machine, rng)
-            # Job sets are in this order, so that applications must be drawn for it.
+            # `JobSet` sorts its jobs in this order; draw the applications for the sorted jobs.
             order = np.lexsort((length, arrival))
             numbers = rng.integers(0, applications, self.jobs)
             kinds = np.where(numbers % 2 == 0, WorkloadType.COMPUTE, WorkloadType.NETWORK)

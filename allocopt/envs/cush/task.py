@@ -34,30 +34,30 @@ OBSERVATIONS: tuple[ObservationName, ...] = ("image", "slots")
 
 MachineName = Literal["sierra", "summit"]
 
-DRAWN_JOBSETS = 256  # job sets drawn by the seed of a reset where none are given
-N_NUMBERS = 3  # what a policy selector is told of a job beside its traits; see `Episodes.descriptions`
+DRAWN_JOBSETS = 256  # number of jobsets that the seed of a reset draws if none are given
+N_NUMBERS = 3  # numbers that a policy selector sees of a job beside its traits; see `CushEpisodes.descriptions`
 
 Observation = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class CushOptions:
-    """Options of all episodes besides the machine; raises `UsageError` if a value is not one of these."""
+    """Options of all episodes besides the machine; raises `UsageError` if a value is not valid."""
 
-    queue: int = 5  #: Slots Q that an agent sees, 1 to `MOST_SLOTS`; other jobs wait in the backlog.
-    horizon: int = 5  #: Rows T of an image, in timesteps, 1 to `MOST_SLOTS`.
-    reward: Weights = field(default_factory=Weights)  #: What an agent is rewarded for.
+    queue: int = 5  #: Number Q of slots that an agent sees, 1 to `MOST_SLOTS`; other jobs wait in the backlog.
+    horizon: int = 5  #: Number T of rows of an image, one per timestep, 1 to `MOST_SLOTS`.
+    reward: Weights = field(default_factory=Weights)  #: The agent's reward.
     #: ``image``: the paper's, ``(Q + 1, T, units of the machine)``; ``slots``: features of each slot and of doing
     #: nothing, ``(Q + 1, features)``, which do not depend on the size of the machine.
     observation: ObservationName = "slots"
-    #: Whether time passes by itself while nothing can start; what that costs is added to the reward before.
+    #: Whether time passes automatically while no job can start; the rewards are added to that of the last action.
     skips_forced: bool = False
-    #: Whether a job may be chosen that can start only at a later one of the T timesteps of an image, as in the paper
-    #: (section 3.2): it starts at the first of these at which its units are free for as long as it takes, and others
-    #: may pass it only where that does not delay it. Otherwise a job may be chosen only if it can start now.
+    #: Whether an agent may also choose a job that can start only at a later one of the T timesteps of an image, as in
+    #: the paper (section 3.2). The job starts at the first of these at which its units are free for its whole run, and
+    #: others may start before it only if they do not delay it. If False, a job may be chosen only if it can start now.
     plans_ahead: bool = False
-    #: Whether the normalized turnaround time is over the requested time, as the numbers of Table 1 are, and not over
-    #: the service time, as the paper's text has it.
+    #: Whether the normalized turnaround time is divided by the requested time, as in the numbers of Table 1, and not
+    #: by the service time, as in the paper's text.
     over_requested: bool = False
 
     def __post_init__(self) -> None:
@@ -74,18 +74,18 @@ class CushOptions:
 
     @property
     def n_actions(self) -> int:
-        """Number Q + 1 of choices of the job selector; the last one is to do nothing."""
+        """Number of choices of the job selector, Q + 1; the last one is to do nothing."""
         return self.queue + 1
 
     def shape(self, machine: Machine, n_traits: int) -> tuple[int, ...]:
-        """Shape of an observation of jobs with so many traits."""
+        """Return the shape of an observation for jobs with ``n_traits`` traits."""
         if self.observation == "slots":
             return self.n_actions, FIRST_TRAIT + n_traits
         return self.n_actions, self.horizon, machine.units
 
 
 class CushEpisodes(Compiled):
-    """Independent episodes on machines that are alike; raises `UsageError` for job sets that do not fit them."""
+    """Independent episodes on equal machines; raises `UsageError` for jobsets that do not fit the machine."""
 
     layout = LAYOUT
     kernel = staticmethod(dynamics.step_all)
@@ -105,11 +105,11 @@ class CushEpisodes(Compiled):
                 cpus, gpus = jobs.request[int(np.argmax(large))]
                 have = "{} CPUs and {} GPUs".format(*machine.total)
                 raise UsageError(f"a job of set {number} asks for {cpus} CPUs and {gpus} GPUs, the machine has {have}")
-        # Before its first event, with the jobs of all sets behind each other.
+        # State before the first event, with the jobs of all sets one after the other.
         names = ("arrival", "length", "request", "service", "traits")
         together = {name: np.concatenate([getattr(jobs, name) for jobs in jobsets]) for name in names}
         arrival, request, length = together.pop("arrival"), together.pop("request"), together["length"]
-        # A workload keeps jobs in the order of their submission, which would mix the sets.
+        # A workload sorts jobs by submission, which would mix the sets: submit all at 0 here, and set arrivals below.
         at_once, unit = np.zeros(len(length)), np.ones(len(length), dtype=np.int64)
         workload = Workload("job sets", np.arange(len(length)), at_once, length, unit, length)
         state = first_state(workload, request, machine.total, Rules(kill_at_limit=False), Backfill.EASY)
@@ -145,12 +145,12 @@ class CushEpisodes(Compiled):
 
     @property
     def backlog(self) -> IntArray:
-        """Jobs that wait outside the queue, shape ``(E,)``."""
+        """Number of jobs that wait outside the queue, shape ``(E,)``."""
         return cast(IntArray, self._batch.clock["n_queued"][:, 0].copy())
 
     @property
     def running(self) -> IntArray:
-        """Jobs that run, shape ``(E,)``."""
+        """Number of running jobs, shape ``(E,)``."""
         return cast(IntArray, self._batch.clock["n_running"][:, 0].copy())
 
     @property
@@ -159,13 +159,13 @@ class CushEpisodes(Compiled):
         return cast(IntArray, self._batch.clock["now"][:, 0].astype(np.int64))
 
     def jobs(self) -> IntArray:
-        """Return the jobs in the slots, numbers in their job sets, ``NOBODY`` in an empty slot; shape ``(E, Q)``."""
+        """Return the number, in its jobset, of the job in each slot, ``NOBODY`` in an empty slot; shape ``(E, Q)``."""
         return cast(IntArray, self._batch.slots.copy())
 
     def descriptions(self) -> Float32Array:
         """Return what the policy selector sees of the job in each slot, zeros in an empty one, shape ``(E, Q, K + 3)``.
 
-        Behind its K traits stand log2(1 + GPUs) / 10, GPUs over those of the machine, and log2(1 + length) / 5.
+        After its K traits come log2(1 + GPUs) / 10, GPUs / GPUs of the machine, and log2(1 + length) / 5.
         """
         batch, rows = self._batch, self._rows()
         gpus, length = batch.request[rows, 1], batch.length[rows]
@@ -174,11 +174,11 @@ class CushEpisodes(Compiled):
         return np.where((batch.slots != NOBODY)[..., np.newaxis], described, 0.0).astype(np.float32)
 
     def _rows(self) -> IntArray:
-        # Where the jobs in the slots stand among those of all sets.
+        # Rows of the jobs in the slots among the jobs of all sets.
         return cast(IntArray, np.maximum(self._batch.slots, 0) + self._batch.jobs_at[self.tally["jobset"], :1])
 
     def tell(self, jobset: int, traits: FloatArray) -> None:
-        """Set the traits of a job set's jobs that agents see from now on, shape ``(n, K)``; see `JobSet`."""
+        """Set the traits that agents see from now on of the jobs of a jobset, shape ``(n, K)``; see `JobSet`."""
         first, end = self._batch.jobs_at[jobset]
         self._batch.traits[first:end] = traits
 
@@ -191,31 +191,34 @@ class CushEpisodes(Compiled):
     def step(  # type: ignore[override]
         self, slots: IntArray, policies: IntArray, jobsets: IntArray | None = None
     ) -> tuple[FloatArray, BoolArray]:
-        """Start a job in each episode by a `Policy`, or let a timestep pass where slot Q or no such job is named."""
+        """Start a job by a `Policy` in each episode; slot Q, or a job that cannot start, lets a timestep pass."""
         chosen, how = (np.ascontiguousarray(values, dtype=np.int64) for values in (slots, policies))
         if chosen.shape != self._stay.shape or how.shape != self._stay.shape:
             raise UsageError(f"the actions have shapes {chosen.shape} and {how.shape}, must have {self._stay.shape}")
-        if (how // N_POLICIES).any():  # one look at them is faster than for the least and the largest
+        if (how // N_POLICIES).any():  # faster than comparing minimum and maximum
             raise UsageError(f"the policies are {how.min()} .. {how.max()}, must be within 0 .. {len(Policy) - 1}")
-        # Slot and policy are one number in a kernel.
+        # A kernel takes slot and policy as one number.
         return self._play(N_POLICIES * chosen + how, self._stay if jobsets is None else jobsets)
 
     def follow_list(
         self, jobset: int, values: FloatArray, policies: IntArray, backfill: Backfill = Backfill.FIRST_FIT
     ) -> None:
-        """Run the first episode to its end: the job in the queue with the lowest value starts, the first of equals.
+        """Run the first episode to its end, always starting the job in the queue with the lowest value.
 
-        There is a value and a `Policy` for each job, shapes ``(n,)``, or there are several values that take turns after
-        each start, ``(k, n)``. Where the job with the lowest does not fit, others start as backfilling says.
+        Values and policies have shape ``(n,)``; equal values are taken in the order of the jobs. Values of shape
+        ``(k, n)`` are k lists, of which every start uses the next one in turn. If the job with the lowest value does
+        not fit, ``backfill`` decides which others may start.
         """
         numbers, how = np.array(np.atleast_2d(values), dtype=float), np.array(policies, dtype=np.int64)
         n = len(self.jobsets[jobset])
         if numbers.ndim != 2 or numbers.shape[1] != n or how.shape != (n,):
-            raise UsageError(f"values and policies have shapes {numbers.shape}, {how.shape}, must have one per job")
+            raise UsageError(
+                f"values and policies have shapes {numbers.shape} and {how.shape}, must have one column per job ({n})"
+            )
         if backfill not in (Backfill.NONE, Backfill.FIRST_FIT, Backfill.EASY):
             raise UsageError(f"backfilling is {backfill!r}, must be Backfill.NONE, Backfill.FIRST_FIT or Backfill.EASY")
         if backfill == Backfill.EASY and self.options.plans_ahead:
-            raise UsageError("EASY backfilling does not go with jobs that are planned ahead; use Backfill.NONE")
+            raise UsageError("EASY backfilling cannot be combined with plans_ahead; use Backfill.NONE")
         dynamics.follow_list(self._batch, 0, jobset, numbers, how, int(backfill))
 
     def metrics(self) -> dict[str, FloatArray]:
@@ -224,7 +227,7 @@ class CushEpisodes(Compiled):
         return {name: self.tally[name] / started for name in names} | {"rewards": self.tally["local_reward"].copy()}
 
     def right_share(self) -> float:
-        """Share of the started jobs that were allocated by their better policy."""
+        """Return the share of the started jobs that were allocated by their better policy."""
         right = [
             jobs.penalty[np.arange(len(jobs)), self.times(number)[2]] <= jobs.penalty.min(axis=1) + 1e-9
             for number, jobs in enumerate(self.jobsets)
@@ -232,13 +235,13 @@ class CushEpisodes(Compiled):
         return float(np.concatenate(right).mean())
 
     def times(self, episode: int) -> tuple[IntArray, IntArray, IntArray]:
-        """Return when each job of an episode started and gives its units back, and its policy; -1 before its start."""
+        """Return start and end of each job of an episode, in timesteps, and its policy; -1 before its start."""
         one = self.arrays(episode)
         start, end = (np.nan_to_num(one.state.jobs[name], nan=NOBODY).astype(np.int64) for name in ("start", "end"))
         return start, end, one.policy.copy()
 
     def placement(self, episode: int) -> tuple[IntArray, IntArray]:
-        """Return which job holds each CPU and GPU now, -1 for none, shapes ``(nodes, cpus)`` and ``(nodes, gpus)``."""
+        """Return the job on each CPU and GPU now, -1 for none, shapes ``(nodes, cpus)`` and ``(nodes, gpus)``."""
         batch, n_cpus = self._batch, self.machine.total[0]
         held = np.where(batch.until[episode] <= self.now[episode], NOBODY, batch.holder[episode])
         return held[:n_cpus].reshape(-1, self.machine.cpus), held[n_cpus:].reshape(-1, self.machine.gpus)
@@ -252,42 +255,43 @@ class Cush(Task[CushEpisodes, Observation]):
     Parameters
     ----------
     machine
-        ``sierra`` or ``summit``, with 128 nodes, or a cluster of one's own.
+        ``sierra`` or ``summit``, with 128 nodes, or a `Machine`.
     jobsets
-        The job sets of which an episode takes one; None for 256 that are drawn by the seed of `reset`.
+        The jobsets, of which each episode plays one; None for 256 that are drawn by the seed of `reset`.
     table
-        The locality model of drawn job sets, in timesteps; None for the one that comes with the package.
+        The locality model of drawn jobsets, in timesteps; None for the one that comes with the package.
     recipe
-        How they are drawn; None for the paper's.
+        Distribution of drawn jobsets; None for the paper's.
     options
-        Queue, horizon, reward and observation; None for images.
+        Queue, horizon, reward and observation; None for the defaults, but with images.
     """
 
     about = About(
         title="A job and its placement (CuSH)",
         episode="""\
-[cush.md](cush.md#the-environment) has the rules of jobs, queue and placement. A timestep passes when the agent does
-nothing or names a job that cannot start. The episode ends when all jobs have ended; `info["rewards"]` is then the sum
-of the paper's local rewards, whatever the agent was paid.""",
+[cush.md](cush.md#the-environment) states the rules of jobs, queue and placement. A timestep passes when the agent does
+nothing or chooses a job that cannot start. The episode ends when all jobs have ended. Then `info["rewards"]` is the sum
+of the paper's local rewards, whatever the weights of the reward.""",
         action="A slot of the queue, 0 .. Q - 1, or Q to do nothing; and a policy, 0 depth-first, 1 breadth-first.",
         mask="""\
 The slots and Q, then the policies, shape (Q + 3,). A job that cannot start counts as Q. With `plans_ahead`, as in
-the paper, a job can also start at a later one of the T timesteps, under either policy; else only now.""",
+the paper, a job can also be chosen if it can start, under either policy, at a later one of the T timesteps; without it
+only if it can start now.""",
         seen="""\
 A dictionary: the job selector sees `image` or `slots`, the policy selector `jobs`; `backlog` is k / (k + 10) for k jobs
 outside the queue.
 
-`image`, the paper's, has shape (Q + 1, T, units): channels of T timesteps, with a column per CPU, node by node, then
-per GPU. The first channel is the cluster: 1 where a unit is still held, or will be by a job that is planned, which is
-drawn on the first free units. The others are the slots: the request in the shape of the cluster, as many rows as the
-job takes, at most T, with the value 0.5 + 0.5 wait / (wait + 10).
+`image`, the paper's, has shape (Q + 1, T, units): each channel has a row per timestep and a column per CPU, node by
+node, then per GPU. The first channel is the cluster: 1 where a unit is held, or will be held by a planned job, which is
+drawn on the first free units. The other channels are the slots: the request in the shape of the cluster, in one row per
+timestep of the job, at most T, with the value 0.5 + 0.5 wait / (wait + 10).
 
-`slots` has Q + 1 rows, the last one for doing nothing. Behind the numbers below stand the shares of CPUs and GPUs that
+`slots` has Q + 1 rows, the last one for doing nothing. After the numbers below come the shares of CPUs and GPUs that
 are free after 1, 2, 4, 8 and 16 timesteps if no other job is chosen, and the K traits of the job: compute, network,
 unknown, or those of the measured model. Times are in timesteps.
 
 `jobs`, shape (Q, K + 3), has the traits, log2(1 + GPUs) / 10, GPUs / all GPUs and log2(1 + length) / 5.""",
-        meanings={"A row of `slots`, of the job": JOB_MEANINGS, "A row of `slots`, of the cluster": CLUSTER_MEANINGS},
+        meanings={"Row of `slots`: the job": JOB_MEANINGS, "Row of `slots`: the cluster": CLUSTER_MEANINGS},
         rewards=(Weights,),
     )
 
@@ -344,8 +348,8 @@ unknown, or those of the measured model. Times are in timesteps.
         if pairs.dtype.kind not in "iu":
             raise UsageError(f"the actions have dtype {pairs.dtype}, must be whole numbers: slots and policies")
         if pairs.shape != (episodes.n_environments, 2):
-            right = f"{episodes.n_environments} of a slot and a policy"
-            raise UsageError(f"the actions have shape {pairs.shape}, must be {right}")
+            right = f"({episodes.n_environments}, 2): a slot and a policy per episode"
+            raise UsageError(f"the actions have shape {pairs.shape}, must have {right}")
         if pairs.min() < 0 or (pairs >= [options.n_actions, len(Policy)]).any():
             right = f"slots are 0 .. {options.queue}, policies 0 .. {len(Policy) - 1}"
             raise UsageError(f"an action is out of range: {right}")
@@ -356,26 +360,26 @@ CushEnv, CushVectorEnv = environments_of(Cush)
 
 
 class DynamicTypes:
-    """Tells agents the types of applications, as classified after a few runs of them (section 3.1).
+    """Shows agents the types of applications once the classifier knows them after a few runs (section 3.1).
 
-    Job sets of `Recipe.draw_runs` are played one at a time; what the classifier knows stays from one to the next.
+    It plays jobsets of `Recipe.draw_runs` one at a time; the classifier keeps its knowledge between them.
     """
 
     def __init__(self, classifier: TypeClassifier, episodes: CushEpisodes) -> None:
         self._applications = [jobs.applications for jobs in episodes.jobsets if jobs.applications is not None]
         if episodes.n_environments != 1 or len(episodes.jobsets) != len(self._applications):
-            raise UsageError("types are classified in one episode at a time, over job sets of runs of applications")
+            raise UsageError("types are classified in one episode at a time; use jobsets with applications (draw_runs)")
         self._classifier, self._episodes = classifier, episodes
         self._seen: set[int] = set()
 
     def begin(self, number: int) -> None:
-        """Begin an episode with a job set, and tell the types that are known."""
+        """Begin an episode with a jobset, and show the types that are known."""
         self._seen.clear()
         self._episodes.begin(np.array([number]))
         self._tell(number)
 
     def look(self) -> None:
-        """Note the jobs that have ended since, and tell the types that are known; to be called after steps."""
+        """Classify by the jobs that have ended since the last call, and show the known types; call it after steps."""
         episodes = self._episodes
         number, now = int(episodes.tally["jobset"][0]), int(episodes.now[0])
         jobs, (start, end, policy) = episodes.jobsets[number], episodes.times(0)

@@ -1,6 +1,6 @@
 """State, observations, rewards and kernels of an episode of two-level scheduling.
 
-An instance opens, a job is chosen, time goes on to the next choice. A reward is a weighted sum of parts.
+A scheduling instance opens, a job is chosen, and time advances to the next choice. A reward is a weighted sum of parts.
 """
 
 from dataclasses import dataclass, fields
@@ -30,31 +30,31 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights of the parts of a reward; the first three are those of Eq. 1, ``capacity`` that of Eq. 2.
+    """Weights of the parts of a reward; the first three are those of Eq. 1, ``capacity`` is that of Eq. 2.
 
-    The parts that are named in Eq. 1 and 2 are paid per choice. The others are gains: over an episode they add up to an
-    objective of its schedule, and every second in which jobs wait costs as it passes, whoever is chosen later. Raises
-    `UsageError` if a weight is not finite, or the unit not positive.
+    The parts of Eq. 1 and 2 are paid per choice. The others are gains: over an episode they add up to an objective of
+    its schedule. Waits cost while time passes, whichever job is chosen later. Raises `UsageError` if a weight is not
+    finite, or the unit is not positive.
 
     Parameters
     ----------
     oldest
-        w1, on the wait of the chosen job over the longest wait in the queue; 0 where nobody has waited yet.
+        w1: weight of the wait of the chosen job / the longest wait in the queue; 0 if no job has waited yet.
     size
-        w2, on the size of the chosen job over the machine.
+        w2: weight of the size of the chosen job / the size of the machine.
     used
-        w3, on the share of the machine in use after the choice.
+        w3: weight of the share of the machine in use after the choice.
     capacity
-        On the sum over the jobs that wait after the choice of -1 / t, over the number of those before it; t is the
-        estimate in units of ``unit_s``.
+        Weight of the sum of -1 / t over the jobs that wait after the choice, divided by the number of jobs that waited
+        before it; t is the estimate in units of ``unit_s``.
     mean_wait
-        On minus the mean wait of the episode's jobs, in ``unit_s``.
+        Weight of minus the mean wait of the episode's jobs, in ``unit_s``.
     mean_square_wait
-        On minus the mean of the squares of these waits.
+        Weight of minus the mean of the squares of these waits.
     longest_wait
-        On minus the longest of these waits.
+        Weight of minus the longest of these waits.
     bounded_slowdown
-        On minus their mean bounded slowdown, each job's paid when it starts.
+        Weight of minus the mean bounded slowdown; the part of each job is paid when it starts.
     unit_s
         Seconds that count as 1, positive.
     """
@@ -83,19 +83,19 @@ CAPACITY = Weights(capacity=1.0)  # Eq. 2, for machines that are built for many 
 
 
 class _Instance(Protocol):
-    # A scheduling instance: what is to be chosen now.
+    # A scheduling instance: the choice to be made now.
     level: int  # a `Level`
     n_slots: int  # occupied slots of the window
     holder: int  # the job that has the reservation, or ``NOBODY``
     shadow: float  # when that job starts at the latest, by the estimates
     spare: int  # processors that a job may hold beyond that time
-    episode: int  # episodes before it in its place
+    episode: int  # number of episodes so far in this place of the batch
 
 
 class _Tally(EpisodeTally, Protocol):
-    # Sums over jobs so far, of those who wait too, and the longest wait: what gains are made of.
+    # Sums over jobs so far, waiting ones included, and the longest wait; gains are computed from these.
     wait_s: float
-    square_wait: float  # of the squares of waits, where these are paid for
+    square_wait: float  # sum of the squares of waits; kept only if the reward has a weight for it
     longest_wait_s: float
     bounded_slowdown: float  # over the jobs that have started
     started: int  # jobs started so far
@@ -107,11 +107,11 @@ class _Tally(EpisodeTally, Protocol):
 
 class _Terms(Protocol):
     reservations: int  # a `Reservations`
-    skips_forced: int  # whether a choice is made by itself where only one action is legal
+    skips_forced: int  # whether a choice is made automatically if only one action is legal
 
 
 class Episode(NamedTuple):
-    """One episode of ``n`` jobs; records have shape ``(1,)`` where nothing else is said."""
+    """One episode of ``n`` jobs; records have shape ``(1,)`` unless noted otherwise."""
 
     state: Simulation  # its list ``CANDIDATES`` is not used
     instance: Own[Records[_Instance]]
@@ -121,7 +121,7 @@ class Episode(NamedTuple):
     modes: OwnByJob[IntArray]  # the `Mode` of each job, shape ``(n,)``
     slots: Own[IntArray]  # places in the queue of the jobs in the window, shape ``(W,)``
     traits: OfJobs[FloatMatrix]  # logarithms of sizes and estimates, ``(n, 2)``
-    ladder: Shared[IntArray]  # room for as many numbers as there are jobs
+    ladder: Shared[IntArray]  # scratch space, shape ``(n,)``
     first_clock: Shared[Records[Clock]]  # before the first event
     pool: OfJobs[Records[JobRecord]]  # the jobs before the first event, shape ``(n,)``
 
@@ -147,7 +147,7 @@ def _start(episode: Episode, place: int, mode: int) -> None:
 
 @inlined
 def _promise(episode: Episode, job: int) -> None:
-    # When that job starts at the latest. What it was promised before still holds.
+    # Compute the latest start of the job. An earlier promise still holds.
     state = episode.state
     find_shadow(state, job)
     state.jobs[job].reserved = min(state.jobs[job].reserved, state.clock[0].shadow)
@@ -155,7 +155,7 @@ def _promise(episode: Episode, job: int) -> None:
 
 @inlined
 def _fill_with_first(episode: Episode) -> bool:
-    # Whether one of the jobs in the window may be chosen.
+    # Fill the slots with the first waiting jobs; returns whether one of them may be chosen.
     state, slots = episode.state, episode.slots
     filled = min(slots.size, state.clock[0].n_queued)
     legal = filled > 0 and episode.terms[0].reservations != NO_RESERVATIONS
@@ -168,7 +168,7 @@ def _fill_with_first(episode: Episode) -> bool:
 
 @inlined
 def _fill_with_candidates(episode: Episode) -> bool:
-    # The first waiting jobs that may be backfilled: whether there are any.
+    # Fill the slots with the first waiting jobs that may be backfilled; returns whether there are any.
     state, slots = episode.state, episode.slots
     filled = at = 0
     while filled < slots.size and at < state.clock[0].n_queued and state.units[FREE, 0] > 0:
@@ -184,7 +184,7 @@ def _fill_with_candidates(episode: Episode) -> bool:
 
 @inlined
 def _accrue(episode: Episode, before: float) -> None:
-    # The time that has passed since ``before`` is wait of the jobs that were in the queue.
+    # Add the time since ``before`` to the waits of the jobs that were in the queue.
     state, total = episode.state, episode.tally[0]
     clock = state.clock[0]
     squares = episode.weights[0].mean_square_wait != 0.0
@@ -194,7 +194,7 @@ def _accrue(episode: Episode, before: float) -> None:
             break
         total.wait_s += clock.now - before
         if squares:
-            # (now - release)^2 - (before - release)^2, factored: the difference of two large squares would lose digits.
+            # (now - release)^2 - (before - release)^2 in factored form, since subtracting large squares loses digits.
             total.square_wait += (clock.now - before) * (clock.now + before - 2.0 * release)
     if clock.n_queued > 0:
         total.longest_wait_s = max(total.longest_wait_s, clock.now - state.jobs[queued(state, 0)].release)
@@ -204,7 +204,7 @@ def _accrue(episode: Episode, before: float) -> None:
 def _await_choice(episode: Episode) -> None:
     state, instance, total = episode.state, episode.instance[0], episode.tally[0]
     instance.n_slots = 0
-    # Events may open an instance in which nothing can be chosen: time goes on until there is a choice.
+    # An event may open an instance in which nothing can be chosen; advance until there is a choice.
     while total.started < state.jobs.size:
         if instance.level == FIRST and _fill_with_first(episode):
             return
@@ -217,14 +217,14 @@ def _await_choice(episode: Episode) -> None:
             instance.level = FIRST
             holder = instance.holder
             if episode.terms[0].reservations == KEPT and holder != NOBODY:
-                # It comes before every choice: its job starts as soon as it fits, else the second level is next.
+                # A kept reservation precedes every choice: its job starts if it fits, otherwise level 2 is next.
                 if fits(state, holder, FREE):
                     _start(episode, place_in_queue(state, holder), RESERVED)
                 else:
                     _promise(episode, holder)
                     instance.level = SECOND
         elif state.clock[0].n_queued > 0:
-            # The instance was ended with nothing running: nothing can happen before a job starts.
+            # The instance was ended while no job runs, so that no event can occur before a job starts: open it again.
             instance.level = FIRST
         else:
             break
@@ -251,7 +251,7 @@ def _first_legal(episode: Episode) -> int:
 
 @inlined
 def _gained(total: _Tally, weights: Weights, n: int) -> float:
-    # By the waits so far of n jobs; rewards are its changes.
+    # Total of the gains by the waits so far of n jobs; a reward contains its change.
     return -(
         weights.mean_wait * total.wait_s / (n * weights.unit_s)
         + weights.mean_square_wait * total.square_wait / (n * weights.unit_s * weights.unit_s)
@@ -282,7 +282,7 @@ def _take(episode: Episode, action: int) -> None:
         elif fits(state, job, FREE):
             _start(episode, place, RESERVED if job == holder else READY)
         else:
-            # Another job held the reservation before: it has no promise any more.
+            # A job that held the reservation before loses its promise.
             if holder != NOBODY and holder != job:
                 state.jobs[holder].reserved = np.inf
             instance.holder, instance.level = job, SECOND
@@ -314,7 +314,7 @@ def _make_forced_choices(episode: Episode) -> None:
 
 @helper()
 def _act(episode: Episode, action: int) -> None:
-    # An action that is not legal stands for the first slot that is.
+    # An illegal action counts as the first legal slot.
     total = episode.tally[0]
     total.reward = 0.0
     ends = action == episode.slots.size and episode.state.clock[0].n_running > 0
@@ -328,14 +328,14 @@ def _begin(episode: Episode) -> None:
     instance = episode.instance[0]
     instance.level, instance.n_slots, instance.holder = CLOSED, 0, NOBODY
     instance.shadow, instance.spare = 0.0, 0
-    # Unlike the tally, the count of episodes in this place goes on: views are told apart by it.
+    # Unlike the tally, the count of episodes in this place is not reset: it tells views of different episodes apart.
     instance.episode += 1
     rewind(episode.state, episode.first_clock, episode.pool)
     for job in range(episode.modes.size):
         episode.modes[job] = 0
     _await_choice(episode)
     _make_forced_choices(episode)
-    # What forced choices gained before the first own action belongs to no action.
+    # Rewards of forced choices before the agent's first action belong to no action.
     episode.tally[0].reward = 0.0
 
 
@@ -352,16 +352,16 @@ MEANINGS = {
     "wait_over_longest": "wait / longest wait in the queue",
     "rank": "place in the window / `window`",
     "fits": "1 if the job fits now",
-    "log_delay": "L(time until it does by the estimates)",
+    "log_delay": "L(time until it fits by the estimates)",
     "log_area": "L(size x estimate / machine)",
     "estimate_over_gap": "at level 2, estimate / (estimate + time to the reservation)",
-    "within_spare": "at level 2, 1 if it could stay beyond the reservation",
-    "level": "1 at level 2; from here on the same in all slots",
+    "within_spare": "at level 2, 1 if it could run beyond the reservation",
+    "level": "1 at level 2; this number and all below are the same in all slots",
     "free": "idle / machine",
     "log_gap": "at level 2, L(time to the reservation)",
-    "spare": "at level 2, what is spare at the reservation / machine",
+    "spare": "at level 2, spare processors at the reservation / machine",
     "log_half": "L(time until half of the machine is idle)",
-    "log_all": "L(time until all of it is)",
+    "log_all": "L(time until all of the machine is idle)",
     "queue": "waiting jobs / (waiting jobs + `window`)",
     "log_load": "L(sum of size x estimate in the queue / machine)",
 }
@@ -370,8 +370,8 @@ FEATURES = tuple(MEANINGS)
 N_FEATURES = len(FEATURES)
 
 DAY_S, MINUTE_S = 86_400.0, 60.0
-LOG_UNIT = 10.0  # doublings of a minute that count as 1: some 17 hours
-MOST, MOST_DAYS = 2.0, 1_000.0  # no feature is larger, and no number of the paper's state, in days
+LOG_UNIT = 10.0  # doublings of a minute that are mapped to 1: about 17 hours
+MOST, MOST_DAYS = 2.0, 1_000.0  # upper bounds of features, and of times in the paper's state, in days
 LOG_SIZE, LOG_ESTIMATE = range(2)  # columns of the traits of jobs
 
 
@@ -390,7 +390,7 @@ def _delay(state: State, ladder: IntArray, size: int) -> float:
     clock = state.clock[0]
     if size <= state.units[FREE, 0]:
         return 0.0
-    # The ladder rises, so that the first step of enough processors is found by bisection.
+    # The ladder rises, so that bisection finds its first step with enough processors.
     first, end = 0, clock.n_running - 1
     while first < end:
         middle = (first + end) // 2
@@ -403,7 +403,7 @@ def _delay(state: State, ladder: IntArray, size: int) -> float:
 
 @inlined
 def _mark_legal(episode: Episode, legal: BoolArray) -> None:
-    # Of the slots and, if there is one action more, of ending the instance.
+    # Mark the legal slots and, if there is one more action, whether ending the instance is legal.
     window = episode.slots.size
     for slot in range(window):
         legal[slot] = _is_legal(episode, slot)
@@ -413,19 +413,19 @@ def _mark_legal(episode: Episode, legal: BoolArray) -> None:
 
 @kernel(void(LAYOUT.episode_type, float32[:, ::1]))
 def _describe_slots(episode: Episode, observation: Float32Array) -> None:
-    # The features of every slot; 0 where nobody stands in it.
+    # The features of every slot; 0 in an empty one.
     state, instance = episode.state, episode.instance[0]
     clock, machine, free = state.clock[0], state.units[ALL, 0], state.units[FREE, 0]
     observation[instance.n_slots :] = 0.0
     if instance.n_slots == 0:
         return
-    # Processors that are idle once each running job has ended, in the order of the expected ends: a search in this
-    # ladder is all that a delay needs, of each slot and of half and all of the machine.
+    # Step i of the ladder is the number of idle processors after the first i + 1 expected ends. A search in it gives
+    # the delay of each slot, and those of half and all of the machine.
     units = free
     for i in range(clock.n_running):
         units += state.request[state.lists[RUNNING, i], 0]
         episode.ladder[i] = units
-    # What is the same in all slots is computed once, for the queue may be long.
+    # Compute numbers that are the same in all slots only once, because the queue may be long.
     area = 0.0
     for at in range(clock.n_queued):
         job = queued(state, at)
@@ -478,7 +478,7 @@ def _describe_state(episode: Episode, observation: Float32Array) -> None:
         observation[2 * slot, 0] = state.request[job, 0] / machine
         observation[2 * slot, 1] = _days(state.jobs[job].estimate)
         observation[2 * slot + 1, 1] = _days(clock.now - state.jobs[job].release)
-    # Nodes are alike: idle ones first, then those of each running job, in the order of the expected ends.
+    # All nodes are equal: list idle ones first, then those of each running job, in the order of the expected ends.
     for _ in range(free):
         observation[row, 0], observation[row, 1] = 1.0, 0.0
         row += 1
@@ -493,4 +493,4 @@ def _describe_state(episode: Episode, observation: Float32Array) -> None:
 describe_slots_all = LAYOUT.describe_kernel(_mark_legal, _describe_slots, 2)
 describe_state_all = LAYOUT.describe_kernel(_mark_legal, _describe_state, 2)
 DESCRIBE = {"slots": (_describe_slots, describe_slots_all), "state": (_describe_state, describe_state_all)}
-"""By observation, the kernels that write it of one episode, and of all with what is legal."""
+"""By observation: the kernel that writes it for one episode, and the one that writes it for all, with masks."""

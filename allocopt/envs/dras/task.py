@@ -25,7 +25,7 @@ from allocopt.traces.generators import lublin_workload
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 
-DRAWN_PROCESSORS, DRAWN_JOBS = 256, 256  # machine and jobs of an episode where no workload is given
+DRAWN_PROCESSORS, DRAWN_JOBS = 256, 256  # machine size and jobs of an episode if no workload is given
 
 ReservationName = Literal["kept", "renewed", "none"]
 Jobs = Workload | Path | str  # a workload, or a file of one
@@ -34,24 +34,24 @@ ObservationName = Literal["slots", "state"]
 OBSERVATIONS: tuple[ObservationName, ...] = ("slots", "state")
 
 Policy = Callable[[Float32Array, BoolArray], int]
-"""Chooses one of the legal actions by what it sees; both as `Episodes.observe` gives them, without the first axis."""
+"""Takes an observation and an action mask of `DrasEpisodes.observe`, without the first axis; returns a legal action."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrasOptions:
-    """Options of all episodes besides the machine: arguments of `TwoLevel`, and those that trainings choose.
+    """Options of all episodes besides the machine: arguments of `TwoLevel`, and some that only trainings set.
 
-    Raises `UsageError` if a value is not one of these.
+    Raises `UsageError` if a value is not valid.
     """
 
     window: int = PAPER_WINDOW
     reservations: Reservations = Reservations.KEPT
     reward: Weights = CAPABILITY
-    #: ``slots``: `N_FEATURES` numbers per slot that do not depend on the machine; ``state``: the paper's, which does.
+    #: ``slots``: `N_FEATURES` numbers per slot, for machines of any size; ``state``: the paper's, for one size.
     observation: ObservationName = "slots"
     can_end: bool = False
-    #: Whether choices where only one action is legal are made by themselves; their rewards are added to that of the
-    #: action before. An episode may then begin with an action that is not the first.
+    #: Whether choices with only one legal action are made automatically; their rewards are added to that of the last
+    #: action. The agent then may not see the first choices of an episode.
     skips_forced: bool = False
     rules: Rules = field(default_factory=Rules)
 
@@ -71,7 +71,7 @@ class DrasOptions:
         return self.window + self.can_end
 
     def shape(self, machine: int) -> tuple[int, int]:
-        """Shape of an observation on a machine of that size."""
+        """Return the shape of an observation on a machine of this size."""
         return (self.window, N_FEATURES) if self.observation == "slots" else (2 * self.window + machine, 2)
 
 
@@ -111,7 +111,7 @@ class DrasEpisodes(Compiled):
 
     @property
     def now(self) -> FloatArray:
-        """Time of each episode in seconds, as its jobset counts it, shape ``(E,)``."""
+        """Time of each episode in seconds, on the clock of its jobset, shape ``(E,)``."""
         return cast(FloatArray, self._batch.clock["now"][:, 0].copy())
 
     def told(self) -> dict[str, NDArray[Any]]:
@@ -127,13 +127,13 @@ class DrasEpisodes(Compiled):
         }
 
     def choice(self, episode: int = 0) -> Choice:
-        """Return the choice that a selector is asked for; raise `UsageError` if the episode is over."""
+        """Return the choice that a selector has to make; raise `UsageError` if the episode is over."""
         if self.tally["over"][episode]:
             raise UsageError("the episode is over; call reset first")
         batch, instance = self._batch, self._batch.instance[episode, 0]
         slots = batch.slots[episode, : instance["n_slots"]]
         jobs = cast(IntArray, batch.lists[episode, QUEUE, batch.clock[episode, 0]["first"] + slots])
-        # The view is the same as long as an episode lasts: selectors tell by it whether a simulation is a new one.
+        # Return the same view during an episode: selectors recognise a new simulation by its new view.
         key = int(self.tally["jobset"][episode]), int(instance["episode"])
         known = self._views.get(episode)
         if known is None or known[0] != key:
@@ -156,7 +156,7 @@ class DrasEpisodes(Compiled):
         )
 
     def schedule(self, episode: int = 0) -> Schedule:
-        """Return when the jobs of an episode started and end; NaN where that is not known yet."""
+        """Return when the jobs of an episode start and end; NaN if not known yet."""
         jobs, jobset = self._jobs(episode), self.jobsets[int(self.tally["jobset"][episode])]
         return Schedule(jobset, self.machine, jobs["release"].copy(), jobs["start"].copy(), jobs["end"].copy())
 
@@ -165,19 +165,19 @@ class DrasEpisodes(Compiled):
         return cast(IntArray, self.arrays(episode).modes.copy())
 
     def promised(self, episode: int = 0) -> FloatArray:
-        """Return the time each job of an episode was promised last, in seconds; infinite where there is no promise."""
+        """Return the last promised start of each job of an episode, in seconds; infinite without a promise."""
         return cast(FloatArray, self._jobs(episode)["reserved"].copy())
 
     def _jobs(self, episode: int) -> NDArray[np.void]:
         return np.asarray(self.arrays(episode).state.jobs)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy has arrays of its own, which views must look at.
+        # A copy has its own arrays, and cached views refer to those of the original.
         return {**self.__dict__, "_views": {}}
 
 
 def _traits(processors: IntArray, estimate: FloatArray, machine: int) -> FloatArray:
-    # What describes jobs whatever happens: logarithms of sizes and estimates in seconds, shape ``(n, 2)``.
+    # Features of jobs that never change: logarithms of sizes and estimates, shape ``(n, 2)``.
     sizes = np.log2(1.0 + processors) / np.log2(1.0 + machine)
     times = np.minimum(np.log2(1.0 + estimate / dynamics.MINUTE_S) / dynamics.LOG_UNIT, dynamics.MOST)
     return np.ascontiguousarray(np.stack([sizes, times], axis=1))
@@ -190,11 +190,11 @@ def _terms(options: DrasOptions) -> NDArray[np.void]:
 
 @dataclass(frozen=True, slots=True)
 class Observing:
-    """Selector that gives a policy the observations of the environment; options are those of the asking scheduler."""
+    """Selector that gives a policy the observations of the environment; its options are those of the scheduler."""
 
     policy: Policy
     options: DrasOptions = field(default_factory=DrasOptions)
-    # The simulation that was seen last, and what is known beforehand of its jobs.
+    # The view of the last simulation, and the constant features of its jobs.
     _known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def select(self, choice: Choice) -> int:
@@ -229,41 +229,42 @@ class Observing:
 class TwoLevel(Task[DrasEpisodes, Float32Array]):
     """An agent chooses which jobs start, which one is reserved, and which are backfilled.
 
-    Raises `UsageError` if a value is not one of these, the number of nodes is not known, or a job is larger than the
-    machine; `BadFileError` if a file cannot be read.
+    Raises `UsageError` if a value is not valid, the number of nodes is unknown, or a job is larger than the machine;
+    `BadFileError` if a file cannot be read.
 
     Parameters
     ----------
     workload
-        The jobs of an episode, or a file of them, or several of these of which each episode takes one; None for 256
+        The jobs of an episode, or a file of them, or several of these, of which each episode plays one; None for 256
         jobs of the Lublin-Feitelson model, drawn by the seed of `reset`.
     processors
-        Number of nodes N; None for that of the workload's machine, 256 for the model's.
+        Number of nodes N; None for that of the workload's machine, or for 256 if no workload is given.
     window
-        Slots W, at least 1.
+        Number of slots W, at least 1.
     reservations
         ``kept``: a reservation stands until its job starts; ``renewed``: every scheduling instance begins at level 1;
         ``none``: only jobs that fit may be chosen.
     reward
-        What the agent is rewarded for; None for Eq. 1, `CAPABILITY`.
+        The agent's reward; None for Eq. 1, `CAPABILITY`.
     observation
         ``slots`` or ``state``; see `DrasOptions`.
     can_end
         Whether action W ends the scheduling instance.
     rules
-        Order of simultaneous events, whether jobs are killed at limits and wait for others; None for the defaults.
+        Order of simultaneous events, and whether jobs are killed at limits and wait for preceding jobs; None for the
+        defaults.
     """
 
     about = About(
         title="Two-level scheduling (DRAS)",
         episode="""\
 The rules are those of [dras.md](dras.md#a-scheduling-instance). An episode schedules all jobs of a workload on an
-empty machine and ends when all have started. `info["level"]` is the level; `schedule()`, `modes()` and
-`promised()` of `episodes` return the schedule, `choice()` is the question that a selector gets.""",
+empty machine and ends when all have started. `info["level"]` is the level. `schedule()`, `modes()` and `promised()` of
+`episodes` return the schedule, `choice()` returns the choice that a selector has to make.""",
         action="The slot of the chosen job, 0 .. W - 1; with `can_end`, W ends the scheduling instance.",
         mask="Ending an instance is legal while a job runs. An illegal action counts as the first legal slot.",
         seen="""\
-With `observation="slots"`, shape (W, 21): numbers of each slot relative to the machine; an empty slot is 0.
+With `observation="slots"`, shape (W, 21): numbers of each slot, relative to the machine; all are 0 in an empty slot.
 L(t) = min(2, log2(1 + t / 60 s) / 10).
 
 With `observation="state"`, the paper's state (section 3.1), shape (2 W + N, 2). Rows 2 w and 2 w + 1 describe the job
@@ -297,7 +298,7 @@ idle nodes first: (1, 0) if idle, else (0, time until it is idle by the estimate
         sizes = [jobs.machine_processors for jobs in self.jobsets or ()] or [DRAWN_PROCESSORS]
         machine = sizes[0] if processors is None else processors
         if machine is None or (processors is None and len(set(sizes)) > 1):
-            raise UsageError("the workloads do not say how large their one machine is; give processors")
+            raise UsageError("the workloads do not state one common machine size; give processors")
         self.machine = whole_number("number of processors", machine, 1)
         self.shape, self.n_actions = self.options.shape(self.machine), self.options.n_actions
         self.most_seen = dynamics.MOST if observation == "slots" else dynamics.MOST_DAYS

@@ -65,15 +65,17 @@ RewardName = Literal[
 REWARDS: tuple[RewardName, ...] = get_args(RewardName)
 REWARD_MEANINGS: dict[str, str] = {
     "makespan": "minus the seconds from the first submission to the last end",
-    "energy": "minus the energy of the whole machine in joules, idle times counted: the text's energy consumption",
-    "energy_delay": "minus energy x makespan: the text's energy efficiency",
-    "flow_time": "minus the sum of C, the seconds between submission and end: what Table I calls the makespan",
-    "energy_flow_time": "minus energy x sum of C: what Table I calls the energy consumption",
-    "energy_square_flow_time": "minus energy x sum of C^2: what Table I calls the energy efficiency",
+    "energy": "minus the energy of the whole machine in joules, idle times included: energy consumption in the paper's "
+    "text",
+    "energy_delay": "minus energy x makespan: energy efficiency in the paper's text",
+    "flow_time": "minus the sum of C, the seconds between submission and end: makespan in Table I",
+    "energy_flow_time": "minus energy x sum of C: energy consumption in Table I",
+    "energy_square_flow_time": "minus energy x sum of C^2: energy efficiency in Table I",
     "computing": "*plus* the sum, over the decisions, of the billions of cycles per second computed right after each: "
-    "the reward that Table I gives for the makespan; no measure of a schedule, for it counts decisions, not time",
+    "the reward that Table I gives for the makespan; it does not measure a schedule, since it counts decisions, not "
+    "time",
 }
-"""What an episode's rewards add up to; Table I takes sums over jobs where its text speaks of the workload."""
+"""Objective that an episode's rewards add up to; Table I sums over jobs where the text speaks of the workload."""
 MAKESPAN, ENERGY, ENERGY_DELAY, FLOW_TIME, ENERGY_FLOW_TIME, ENERGY_SQUARE_FLOW_TIME, COMPUTING = range(len(REWARDS))
 
 
@@ -92,9 +94,9 @@ class _Tally(EpisodeTally, Protocol):
 
 class _Terms(Protocol):
     reward: int  # place in `REWARDS`
-    level: int  # how much is told: place in `LEVELS`
+    level: int  # how much an agent sees: place in `LEVELS`
     most_speed: float  # speed of the fastest core, in billions of cycles per second
-    most_power_w: float  # most that an active core draws, all of what its processor's cores share counted
+    most_power_w: float  # most that an active core draws, including all power that the cores of its processor share
 
 
 class Episode(NamedTuple):
@@ -127,7 +129,7 @@ def _has_come(episode: Episode, job: int) -> bool:
 
 @inlined
 def _goes_on_by_itself(episode: Episode) -> bool:
-    # Something will happen although no job starts: a task runs, or a job is to come.
+    # An event will occur even if no job starts: a task runs, or a job is still to come.
     jobs = episode.multicore.jobs
     return bool(episode.multicore.tally[0].running > 0 or not _has_come(episode, jobs.size - 1))
 
@@ -150,7 +152,7 @@ def _measure(episode: Episode) -> None:
         count_energy(multicore, processor, now)
         tally.energy_j += multicore.processors[processor].energy
     for job in range(multicore.jobs.size):
-        # Jobs are sorted by submission: those behind the first that has not come have not come either.
+        # Jobs are sorted by submission: after the first one that has not come, none has.
         if not _has_come(episode, job):
             break
         record = multicore.jobs[job]
@@ -162,7 +164,7 @@ def _measure(episode: Episode) -> None:
 
 @inlined
 def _worth(tally: _Tally, kind: int) -> float:
-    # Of the episode so far; rewards are its changes.
+    # Objective of the episode so far; a reward is its change.
     if kind == MAKESPAN:
         return float(-tally.makespan_s)
     if kind == ENERGY:
@@ -180,7 +182,7 @@ def _worth(tally: _Tally, kind: int) -> float:
 
 @helper()
 def _act(episode: Episode, action: int) -> None:
-    # Where nothing would ever happen again, void stands for the first policy that is not.
+    # If no event would ever occur again, void counts as the first policy that is not void.
     tally, actions, kind = episode.tally[0], episode.actions, episode.terms[0].reward
     tally.invalid = actions[action, 0] == VOID and not _goes_on_by_itself(episode)
     if tally.invalid:
@@ -188,7 +190,7 @@ def _act(episode: Episode, action: int) -> None:
         while actions[action, 0] == VOID:
             action += 1
     tally.decisions += 1
-    # A reward is the change of what the episode is worth: rewards add up to the objective.
+    # A reward is the change of the objective, so that rewards add up to it.
     before = _worth(tally, kind)
     episode.multicore.tally[0].last_queue = episode.state.clock[0].n_queued
     decide(episode.state, episode.multicore, actions[action, 0], actions[action, 1])
@@ -199,7 +201,7 @@ def _act(episode: Episode, action: int) -> None:
         if task != IDLE:
             speed += episode.state.jobs[task].speed
     tally.computing += speed
-    # The jobs of a stalled episode would wait for ever: it is over, although they have not ended.
+    # In a stalled episode the jobs would wait for ever: it is over although they have not ended.
     tally.over = to_decision(episode.state, episode.multicore) in (OVER, STALLED)
     _measure(episode)
     tally.reward = _worth(tally, kind) - before
@@ -230,23 +232,24 @@ step_all = LAYOUT.step_kernel(_act, _begin)
 LevelName = Literal["normal", "small", "minimal"]
 LEVELS: tuple[LevelName, ...] = get_args(LevelName)
 NORMAL, _, MINIMAL = range(len(LEVELS))
-"""How much is told: of queue, nodes, processors and cores; not of cores; of the queue alone."""
+"""How much an agent sees: queue, nodes, processors and cores; the same without cores; only the queue."""
 MEANINGS = {
-    "node": "of each node: its free memory / its memory; 1 where that is not limited",
-    "processor": "of each processor: memory bandwidth that its tasks do not ask for / its bandwidth; 1 if not known",
-    "core": "of each core: speed now (of an idle core its speed) / that of the fastest",
-    "power": "power now, with its share of what the cores of its processor share / the most that any core can draw",
-    "left": "what is left of its task by the estimate / the estimate; 0 when that is over",
-    "queue": "of the waiting jobs, minimum, quartiles and maximum of: the estimate, x / (x + 1 h)",
+    "node": "for each node: free memory / memory; 1 if its memory is unlimited",
+    "processor": "for each processor: memory bandwidth that its tasks do not ask for / its bandwidth; 1 if unknown",
+    "core": "for each core: current speed (nominal speed if it is idle) / speed of the fastest core",
+    "power": "current power, with its part of the power that the cores of its processor share / the most that any core "
+    "can draw",
+    "left": "time left of its task by the estimate / the estimate; 0 after the estimate is over",
+    "queue": "over the waiting jobs, minimum, quartiles and maximum of: the estimate, x / (x + 1 h)",
     "tasks": "tasks / cores of the machine",
     "memory": "memory of a task, x / (x + 1 GB)",
     "memory_volume": "memory volume of a task, x / (x + 1 TB)",
     "variation": "length of the queue / (length + length at the decision before)",
 }
-"""What is seen, in its order; the numbers of a part are repeated for each node, processor and core."""
+"""Parts of an observation, in order; the numbers of a part are repeated for each node, processor and core."""
 N_TRAITS, N_QUANTILES, PER_CORE = 4, 5, 3  # of waiting jobs: estimate, tasks, memory and memory volume of a task
 HOUR_S, GB_IN_MB, TB_IN_MB = 3600.0, 1e3, 1e6
-"""What counts as a half, where times, memory and volumes are squeezed into 0 .. 1."""
+"""Values that are mapped to 0.5 when times, memory and volumes are squeezed into 0 .. 1."""
 
 
 @inlined
@@ -256,8 +259,8 @@ def _within(number: float) -> float:
 
 @helper()
 def _describe_queue(episode: Episode, seen: Float32Array) -> None:
-    # Minimum, quartiles and maximum of each trait of the waiting jobs, and how the queue's length changes. The jobs are
-    # sorted by each trait once, before the first event: here their order is only gone through.
+    # Write minimum, quartiles and maximum of each trait of the waiting jobs, and how the queue's length changes. Jobs
+    # are sorted by each trait once, before the first event; here they are only visited in this order.
     waiting, before = episode.state.clock[0].n_queued, episode.multicore.tally[0].last_queue
     seen[:] = 0.0
     for trait in range(N_TRAITS):
@@ -267,7 +270,7 @@ def _describe_queue(episode: Episode, seen: Float32Array) -> None:
             if not (_has_come(episode, job) and np.isnan(episode.multicore.jobs[job].start)):
                 continue
             for quantile in range(N_QUANTILES):
-                # Ranks are whole numbers: between two of them the quantile is interpolated.
+                # Ranks are whole numbers; a quantile between two ranks is interpolated.
                 share = 1.0 - abs(quantile * (waiting - 1) / (N_QUANTILES - 1.0) - rank)
                 if share > 0.0:
                     seen[N_QUANTILES * trait + quantile] += share * episode.traits[job, trait]
@@ -310,7 +313,7 @@ def _describe(episode: Episode, seen: Float32Array) -> None:
 
 @helper()
 def _mark_legal(episode: Episode, legal: BoolArray) -> None:
-    # Void, while something happens by itself, and all others.
+    # Void is legal while an event will occur without it; all other policies always are.
     for action in range(legal.size):
         legal[action] = episode.actions[action, 0] != VOID or _goes_on_by_itself(episode)
 
@@ -318,7 +321,7 @@ def _mark_legal(episode: Episode, legal: BoolArray) -> None:
 describe_all = LAYOUT.describe_kernel(_mark_legal, _describe, 1)
 
 
-DRAWN_JOBSETS, DRAWN_JOBS = 16, 100  # job sets drawn by the seed of a reset where none are given, and jobs of each
+DRAWN_JOBSETS, DRAWN_JOBS = 16, 100  # number of jobsets that the seed of a reset draws if none is given; jobs of each
 
 Jobs = Sequence[TaskWorkload] | TaskWorkload | Path | str
 
@@ -327,12 +330,12 @@ Jobs = Sequence[TaskWorkload] | TaskWorkload | Path | str
 class PolicySelectionOptions:
     """Options of all episodes besides machine and execution.
 
-    Raises `UsageError` if there is no such level, reward or policy, one is named twice, or none starts jobs.
+    Raises `UsageError` if there is no such level, reward or policy, a policy is named twice, or none starts jobs.
     """
 
-    level: LevelName = "small"  #: ``normal``, ``small`` (nothing is told of cores) or ``minimal`` (the queue only).
-    reward: RewardName = "energy"  #: What an agent is rewarded for.
-    actions: tuple[str, ...] = ACTION_NAMES  #: Names of the policies among which it chooses; all 37 by default.
+    level: LevelName = "small"  #: ``normal``, ``small`` (without cores) or ``minimal`` (only the queue).
+    reward: RewardName = "energy"  #: The agent's reward.
+    actions: tuple[str, ...] = ACTION_NAMES  #: Names of the policies among which an agent chooses; by default all 37.
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
@@ -343,7 +346,7 @@ class PolicySelectionOptions:
             raise UsageError(f"the actions are {self.actions!r}, must be a sequence of names")
         names = tuple(action.name for action in Action.several(self.actions))
         if names == (VOID_NAME,):
-            raise UsageError("the only policy is void, one at least must start jobs")
+            raise UsageError("the only policy is void; add at least one that starts jobs")
         object.__setattr__(self, "actions", names)
 
     @property
@@ -360,9 +363,9 @@ class PolicySelectionOptions:
 
 
 class PolicySelectionEpisodes(Compiled):
-    """Independent episodes on machines that are alike; the seed fixes what policies choose at random.
+    """Independent episodes on equal machines; the seed fixes the random choices of policies.
 
-    Raises `UsageError` without job sets or episodes, `InvalidProblemError` if a job can never start, or there is none.
+    Raises `UsageError` without jobsets or episodes, `InvalidProblemError` if a job can never start or a set is empty.
     """
 
     layout = LAYOUT
@@ -427,7 +430,7 @@ class PolicySelectionEpisodes(Compiled):
         return found | {"energy_delay_js": found["energy_j"] * found["makespan_s"]}
 
     def schedule(self, episode: int = 0) -> MulticoreSchedule:
-        """Return when and where the jobs of an episode ran, and the energy; raise `SchedulerError` before its end."""
+        """Return the schedule of an episode, with its energy; raise `SchedulerError` before its end."""
         jobset = self.jobsets[int(self.tally["jobset"][episode])]
         simulation = MulticoreSimulation(self.machine, jobset, self.execution)
         simulation.multicore = self.arrays(episode).multicore
@@ -435,20 +438,20 @@ class PolicySelectionEpisodes(Compiled):
 
 
 class PolicySelection(Task[PolicySelectionEpisodes, Float32Array]):
-    """An agent names the policy by which waiting jobs start (IRMaSim, section IV).
+    """An agent chooses the policy by which waiting jobs start (IRMaSim, section IV).
 
-    Raises `UsageError` if there are no job sets; `BadFileError` if a file is not right; `InvalidProblemError` if a job
-    can never start; it is named.
+    Raises `UsageError` if there are no jobsets; `BadFileError` if a file is invalid; `InvalidProblemError`, which names
+    the job, if a job can never start.
 
     Parameters
     ----------
     machine
         The machine, or a platform file; None for the paper's heterogeneous cluster.
     jobs
-        One or several sets of jobs of which an episode takes one, or a file of one; None for 16 batches of 100 NPB jobs
-        that are drawn by the seed of `reset`.
+        A set of jobs, a file of one, or several sets, of which each episode plays one; None for 16 batches of 100 NPB
+        jobs, drawn by the seed of `reset`.
     execution
-        How they run; None for contention.
+        Execution model of the jobs; None for contention.
     options
         Level, reward and policies; None for the defaults.
     """
@@ -460,12 +463,12 @@ The policy starts jobs until the next one does not fit. Then time advances until
 episode ends when all jobs have ended. `episodes.schedule()` returns when and where the jobs ran, and the energy.""",
         action="The number of a policy of [irmasim.md](irmasim.md#policies), in the order of `options.actions`.",
         mask="""\
-`void`, which starts nothing, is legal while a task runs or a job is still to come; otherwise it counts as the first
-policy that is not `void`. All other policies are legal.""",
+`void` starts nothing. It is legal while a task runs or a job is still to come; otherwise it counts as the first policy
+that is not `void`. All other policies are always legal.""",
         seen="""\
-With N nodes, P processors and C cores, level `normal` has N + P + 3 C + 21 numbers: nodes, processors, cores, queue;
-`small` N + P + 21, without the cores; `minimal` 21, of the queue. The paper's sizes count one value per processor but
-list none; here it is the bandwidth.""",
+With N nodes, P processors and C cores, level `normal` has N + P + 3 C + 21 numbers: nodes, processors, cores, queue.
+Level `small` has N + P + 21 numbers, without the cores, and `minimal` has the 21 numbers of the queue. The paper's
+sizes count one value per processor, but the paper does not name it; here it is the bandwidth.""",
         meanings={"Parts, in this order": MEANINGS},
         rewards=REWARD_MEANINGS,
     )
@@ -480,13 +483,13 @@ list none; here it is the bandwidth.""",
         machine = irmasim_testbed() if machine is None else machine
         machine = read_machine(machine) if isinstance(machine, Path | str) else machine
         if not isinstance(machine, Machine):
-            raise UsageError(f"the machine is {machine!r}, must be a Machine or a platform file")
+            raise UsageError(f"the machine is {machine!r}, must be a Machine, a platform file or None")
         self.machine = machine
         self.execution = Execution() if execution is None else execution
         self.options = PolicySelectionOptions() if options is None else options
         if not (isinstance(self.execution, Execution) and isinstance(self.options, PolicySelectionOptions)):
             raise UsageError(
-                "the execution must be an Execution and the options must be PolicySelectionOptions, or None"
+                "execution must be an Execution or None, and options must be PolicySelectionOptions or None"
             )
         if jobs is not None:
             jobs = read_irmasim(jobs) if isinstance(jobs, Path | str) else jobs

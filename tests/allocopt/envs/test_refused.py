@@ -46,9 +46,9 @@ USAGE: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (cush.CushOptions, {"reward": "wait"}, r"reward is 'wait', must be Weights\(...\)"),
     (CushEnv, {"options": {"queue": 3}}, r"must be CushOptions\(...\)"),
     (BatchSchedulingEnv, {"reward": MeanWait(0.0)}, "unit is 0.0 s, must be positive"),
-    (BatchSchedulingEnv, {"workload": JOBS, "n_jobs": 21}, "lublin has 20 jobs, an episode takes 21"),
+    (BatchSchedulingEnv, {"workload": JOBS, "n_jobs": 21}, "lublin has 20 jobs, fewer than n_jobs=21"),
     (BatchSchedulingEnv, {"workload": JOBS, "n_jobs": 5, "processors": 2}, "of 2; drop such jobs with Workload"),
-    (BatchSchedulingEnv, {"workload": workload([(1, 0.0, 1.0, 1, 1.0)]), "n_jobs": 1}, "does not say how large"),
+    (BatchSchedulingEnv, {"workload": workload([(1, 0.0, 1.0, 1, 1.0)]), "n_jobs": 1}, "does not state the size"),
     (coallocation.CoallocationOptions, {"percents": (10, 20)}, "must rise from 0"),
     (coallocation.CoallocationOptions, {"percents": (0, 95)}, "at most 90"),
     (coallocation.CoallocationOptions, {"window": 0}, "window is 0"),
@@ -75,14 +75,14 @@ USAGE: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (dras.DrasEpisodes, {"jobsets": [], "machine": 4}, "0 jobsets"),
     (Weights, {"mean_wait": np.nan}, "mean_wait is nan"),
     (TwoLevelEnv, {"workload": JOBS, "reservations": "some"}, "kept, renewed, none"),
-    (TwoLevelEnv, {"workload": []}, "there are no jobsets; give some, or None"),
+    (TwoLevelEnv, {"workload": []}, "there are no jobsets; give at least one, or None"),
     (TwoLevelEnv, {"window": 1.5}, r"the window is 1\.5, must be a whole number within 1 \.\. 100000"),
     (TwoLevelEnv, {"processors": "5"}, "the number of processors is '5', must be a whole number at least 1"),
     (TwoLevelEnv, {"reward": ()}, r"reward is \(\), must be Weights"),
     (TwoLevelEnv, {"rules": 3}, "rules is 3, must be Rules"),
     (policy_selection.PolicySelectionOptions, {"level": "large"}, "normal, small, minimal"),
     (policy_selection.PolicySelectionOptions, {"reward": "money"}, "makespan, energy"),
-    (policy_selection.PolicySelectionOptions, {"actions": ("void",)}, "one at least must start jobs"),
+    (policy_selection.PolicySelectionOptions, {"actions": ("void",)}, "add at least one that starts jobs"),
     (
         policy_selection.PolicySelectionOptions,
         {"actions": ("first-low_power", "first-low_power")},
@@ -95,7 +95,7 @@ USAGE: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     ),
     (policy_selection.PolicySelectionEpisodes, {"jobsets": [], "machine": NODES}, "at least 1 of each"),
     *((PolicySelectionEnv, {"jobs": jobs}, "the jobs must be a TaskWorkload or several") for jobs in (3, (3,))),
-    (PolicySelectionEnv, {"options": {"level": "small"}}, "the options must be PolicySelectionOptions"),
+    (PolicySelectionEnv, {"options": {"level": "small"}}, "options must be PolicySelectionOptions"),
     (PolicySelectionEnv, {"jobs": []}, "no jobsets"),
     (PolicySelectionEnv, {"machine": 3}, "the machine is 3, must be a Machine"),
 ]
@@ -122,7 +122,7 @@ def test_jobs_that_do_not_fit_a_cluster_or_never_wait_are_refused_at_the_first_r
 
 @pytest.mark.parametrize(
     ("requests", "service", "fault"),
-    [([[1, 1], [1, 1]], 1.0, "shapes"), ([[1, 1]], 0.0, "positive"), ([[0, 0]], 1.0, "ask for some")],
+    [([[1, 1], [1, 1]], 1.0, "shapes"), ([[1, 1]], 0.0, "times > 0"), ([[0, 0]], 1.0, "at least one of them > 0")],
 )
 def test_job_sets_that_cannot_be_are_refused(requests: list[list[int]], service: float, fault: str) -> None:
     with pytest.raises(InvalidProblemError, match=fault):

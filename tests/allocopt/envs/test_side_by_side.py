@@ -286,8 +286,8 @@ def test_steps_and_resets_that_cannot_be_are_refused(name: str) -> None:
         ({option: [0, -1, 0]}, f"the {option} is -1, must be within"),
         ({option: 0.5}, rf"the {option} is 0\.5, must be a whole number within 0 \.\. {last}"),
         ({option: [0, 1]}, f"there are 2 {option}s for 3 episodes"),
-        (3, "the options of a reset are 3, must be a dictionary"),
-        ({"job_set": 0}, f"has no option 'job_set'; it has: {option}"),
+        (3, "reset got options=3, must be a dictionary"),
+        ({"job_set": 0}, f"has no option 'job_set'; its only option is '{option}'"),
     ):
         with pytest.raises(UsageError, match=fault):
             envs.reset(options=options)

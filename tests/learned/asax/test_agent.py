@@ -90,7 +90,7 @@ def test_losses_out_of_range_and_knowledge_of_other_experts_are_refused() -> Non
     for loss in (-0.1, 1.1, float("nan")):
         with pytest.raises(UsageError, match=r"must be within 0 \.\. 1"):
             asax.learn(asax.decide("a", IDLE, np.random.default_rng(0)), loss)
-    with pytest.raises(UsageError, match="the knowledge is that of experts for"):
+    with pytest.raises(UsageError, match="the knowledge is of experts for"):
         Asax(asax.experts, Knowledge(("cpu",)))
     with pytest.raises(UsageError, match="full_loss_at is 0"):
         Asax.untrained(full_loss_at=0.0)
@@ -122,13 +122,13 @@ def test_what_was_learned_survives_its_file_and_goes_on(tmp_path: Path) -> None:
     ("place", "change", "fault"),
     [
         ((), {"format": "other"}, "format: is 'other'"),
-        ((), {"metrics": ["cpu"]}, "metrics: are ['cpu'], the experts have"),
+        ((), {"metrics": ["cpu"]}, "metrics: are ['cpu'], must be those of the experts"),
         ((), {"update": "best"}, "update: is 'best', must be one of cumulative, as-printed"),
         ((), {"horizon": 0}, "horizon: is 0"),
         ((), {"applications": []}, "applications: is an empty list, must be an object"),
         (("applications",), {"a": {"alpha": [1]}}, "applications.a: must have the keys alpha"),
         (BLAST, {"alpha": [0.5] * 4}, "applications.blast.alpha: sums to 2, must sum to 1"),
-        (BLAST, {"past_risk": [1, 2]}, "applications.blast.past_risk: must hold 4 numbers from 0 on"),
+        (BLAST, {"past_risk": [1, 2]}, "applications.blast.past_risk: must hold 4 numbers >= 0"),
         (BLAST, {"rounds": -1}, "applications.blast.rounds: is -1"),
         (BLAST, {"rate_sum": "x"}, "applications.blast.rate_sum: must hold 1 numbers"),
     ],

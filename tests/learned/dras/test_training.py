@@ -99,5 +99,5 @@ def test_jobs_of_a_cluster_count_by_the_resource_that_they_ask_for_most_of(tmp_p
     # Of 32 cores four are 4 units, of 64,000 MiB 8,000 are an eighth; the third job is larger than the cluster.
     assert machine == 32
     assert jobs.processors.tolist() == [4, 4]
-    with pytest.raises(UsageError, match="give no processors"):
+    with pytest.raises(UsageError, match="do not give processors"):
         DrasPpo(trace="jobs.events", cluster="slurm.conf", processors=8)

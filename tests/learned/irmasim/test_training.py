@@ -104,7 +104,7 @@ def test_weights_of_another_machine_or_for_other_policies_are_refused(tmp_path: 
     agent = Agent.load(written())
     jobs = IrmasimTraining(jobs=5, batch=0).jobsets()[0]
     assert agent.play(PAPERS["heterogeneous"], jobs).shares == {SUBSET[0]: 1.0}
-    with pytest.raises(BadFileError, match="51 values, of this machine it would be told 25"):
+    with pytest.raises(BadFileError, match="51 values, an observation of this machine has 25"):
         agent.play(irmasim_testbed({3.4: 2}), jobs)
     with pytest.raises(BadFileError, match="6 outputs for 2 policies"):
         Agent.load(written(actions=list(SUBSET[:2])))

@@ -45,7 +45,7 @@ def test_threads_do_not_change_what_is_evolved() -> None:
 
 
 def test_a_training_without_files_says_what_is_missing() -> None:
-    with pytest.raises(UsageError, match="needs nodes and pods to learn from"):
+    with pytest.raises(UsageError, match="needs nodes and pods"):
         EvolvedScoreTraining()
 
 

@@ -87,7 +87,7 @@ def test_switches_and_pods_are_numbered_from_one_and_divided_by_their_number() -
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        ({"network": "cnn-4"}, "no network 'cnn-4'; there are fcn-1"),
+        ({"network": "cnn-4"}, "no network 'cnn-4'; must be one of fcn-1"),
         ({"walk": "random"}, "must be one of metropolis, published"),
         ({"sharpness": -1.0}, "sharpness"),
         ({"hottest": 0.0}, "temperatures"),

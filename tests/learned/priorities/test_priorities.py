@@ -56,7 +56,7 @@ def test_the_numbers_of_a_network_are_those_that_it_was_made_of() -> None:
         parameters = rng.standard_normal(len(features) + hidden * (len(features) + 2))
         network = network_of(parameters, features, hidden)
         assert parameters_of(network, features, hidden) == pytest.approx(parameters)
-    with pytest.raises(ValueError, match="has 5 hidden neurons, not 2"):
+    with pytest.raises(ValueError, match="has 5 hidden neurons, must have 2"):
         parameters_of(network, features, 2)
 
 

@@ -64,7 +64,7 @@ def test_shares_are_told_and_a_training_is_neither_overwritten_nor_mistaken_for_
     assert [point.share for point in progress] == [0.25, 0.5, 0.75, 1.0]
     with pytest.raises(UsageError, match="already has a training; continue it with --resume"):
         request(tmp_path).check_folder(NAME)
-    with pytest.raises(UsageError, match="with seed 1, not 2"):
+    with pytest.raises(UsageError, match="with seed 1, must be 2"):
         list(_run_updates(RandomWalk(), 1, request(tmp_path, resumes=True), {**IDENTITY, "seed": 2}))
 
 
@@ -75,7 +75,7 @@ def test_a_checkpoint_that_was_cut_or_altered_is_named(tmp_path: Path, place: fl
     at = round(place * (len(whole) - 1))
     for broken in (whole[:at], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], b"nothing"):
         (tmp_path / NAME).write_bytes(broken)
-        with pytest.raises(BadFileError, match=rf"{NAME}: is damaged, or no checkpoint of this training") as error:
+        with pytest.raises(BadFileError, match=rf"{NAME}: is damaged, or not a checkpoint of this training") as error:
             _read_checkpoint(tmp_path, IDENTITY)
         assert len(str(error.value).splitlines()) == 1
 
@@ -91,7 +91,7 @@ def test_a_checkpoint_that_was_cut_or_altered_is_named(tmp_path: Path, place: fl
 )
 def test_a_checkpoint_of_another_program_is_named(tmp_path: Path, state: dict[str, Any]) -> None:
     _write_checkpoint(tmp_path, IDENTITY, state)
-    with pytest.raises(BadFileError, match=f"{NAME}: is damaged, or no checkpoint of this training"):
+    with pytest.raises(BadFileError, match=f"{NAME}: is damaged, or not a checkpoint of this training"):
         list(_run_updates(RandomWalk(), 1, request(tmp_path, resumes=True), IDENTITY))
 
 
@@ -123,7 +123,7 @@ def test_an_interruption_waits_for_the_end_of_an_update_and_loses_nothing(
 ) -> None:
     whole, cut = RandomWalk(), RandomWalk()
     list(_run_updates(whole, 8, request(tmp_path / "whole"), IDENTITY))
-    with termination_interrupts(), pytest.raises(KeyboardInterrupt, match="--resume goes on from here"):
+    with termination_interrupts(), pytest.raises(KeyboardInterrupt, match="continue with --resume"):
         list(_run_updates(Interrupted(number), 8, request(tmp_path / "cut"), IDENTITY))
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     progress = list(_run_updates(cut, 8, request(tmp_path / "cut", resumes=True), IDENTITY))

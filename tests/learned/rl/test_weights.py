@@ -44,7 +44,7 @@ def test_a_file_that_is_none_of_ours_is_named(tmp_path: Path) -> None:
 )
 def test_a_card_that_is_none_is_said_in_a_line(tmp_path: Path, card: str) -> None:
     save_file({"w": np.ones(1, dtype=np.float32)}, tmp_path / "w.safetensors", {"allocopt": card})
-    with pytest.raises(BadFileError, match=r"w\.safetensors: is no file of weights") as error:
+    with pytest.raises(BadFileError, match=r"w\.safetensors: is not a file of weights") as error:
         read_weights(tmp_path / "w.safetensors")
     assert len(str(error.value).splitlines()) == 1
 

@@ -139,10 +139,10 @@ def test_a_dead_worker_and_one_that_is_told_to_stop_are_told_to_the_user(launche
     first, second = launcher.started(DIE)
     assert (first.returncode, second.returncode) == (1, 3)
     assert "another worker has died" in first.stderr
-    assert "--resume goes on from its last checkpoint" in first.stderr
+    assert "--resume continues from its last checkpoint" in first.stderr
     for one in launcher.started(STOP):
         assert one.returncode == 1
-        assert "told to stop, as when another one has died; --resume goes on" in one.stderr
+        assert "stopped by a signal, probably because another one has died; --resume continues" in one.stderr
 
 
 @pytest.mark.slow

@@ -126,5 +126,5 @@ def test_jobs_take_the_time_of_their_type_which_is_told_once_three_runs_have_end
 
 def test_types_are_classified_in_one_episode_at_a_time_over_runs_of_applications() -> None:
     for episodes in (CushEpisodes(SETS, SMALL, 2), CushEpisodes(small_sets(), SMALL)):
-        with pytest.raises(UsageError, match="one episode at a time, over job sets of runs of applications"):
+        with pytest.raises(UsageError, match="one episode at a time; use jobsets with applications"):
             DynamicTypes(TypeClassifier(SIERRA_TABLE), episodes)
