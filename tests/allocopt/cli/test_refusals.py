@@ -191,7 +191,7 @@ USAGE = {
     "generate knapsack --out out.json": {
         "--load 1": "the load is 1.0",
         "--nodes 4 --unit 8": "do not fit a machine of 4 nodes",
-        "--nodes 4 --slots 3": "2 free nodes cannot come in 3 slots",
+        "--nodes 4 --slots 3": "2 free nodes cannot be divided into 3 slots",
         "--prefix a/b": "cannot name instances",
     },
     "generate coallocation --out out.json": {
