@@ -88,7 +88,7 @@ def huge(*sizes: int) -> KnapsackProblem:
         ("dp", knapsack([10**7, 2 * 10**7], 4 * 10**7), None),
         ("highs", knapsack([1] * 300, 300), "nonzeros"),
         # Units beyond the tolerances of floats are left to CP-SAT, unless they have a common divisor.
-        ("scip", huge(10**9 + 1, 10**9 + 2, 5), "told apart"),
+        ("scip", huge(10**9 + 1, 10**9 + 2, 5), "tolerances of the solver"),
         ("scip", huge(10**9, 2 * 10**9), None),
         ("cp-sat", huge(10**9 + 1, 10**9 + 2, 5), None),
     ],

@@ -150,7 +150,7 @@ USAGE = {
     },
     "solve guests.json --solver": {
         "lns": "'lns' does not take coallocation problems; solvers that do: assignment, auto, cp-sat",
-        "assignment": "it lets 2 guests share a host",
+        "assignment": "it allows 2 guests per host",
     },
     "bench @tiny --solvers": {
         "''": "there is no solver ''",
