@@ -1,8 +1,8 @@
 """Queue orders: priority rules that sort the waiting jobs, and policies that start any runnable job.
 
 All orders use what is known of a job at its submission: its estimate r in seconds, its processors n and its submit time
-s. Of equal jobs, the one submitted first comes first. Orders are data for compiled schedulers. Scores, such as that of
-``evolved-formula``, also use run times of the user's earlier jobs.
+s. Among equal jobs, the one submitted first comes first. Orders are data for compiled schedulers. Scores, such as that
+of ``evolved-formula``, also use run times of the user's earlier jobs.
 
 WFP3 and UNICEP are those of Tang, Lan, Desai and Buettner, "Fault-aware, utility-based job scheduling on Blue Gene/P
 systems", CLUSTER 2009, doi:10.1109/CLUSTR.2009.5289206; F1 to F4 those of Carastan-Santos and de Camargo, "Obtaining

@@ -424,7 +424,7 @@ def _fill_uneven(
         p = parent[v]
         own = tables[v]
         if v < n_leaves:
-            # Of a leaf, the k nodes with most room hold most tasks.
+            # The k nodes of a leaf with most room hold most tasks.
             tasks = 0
             for k in range(1, min(n_nodes - 1, first[v + 1] - first[v]) + 1):
                 if room[first[v] + k - 1] == 0:

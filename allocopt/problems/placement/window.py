@@ -46,7 +46,7 @@ class _AskedRecord(Protocol):
     n_masks: int  # number of its node sets
     first: int  # first of its `most` entries in tables of the nodes of all jobs
     part: int  # size of its largest segments, which divides its number of nodes; 1 for none
-    level: int  # level of which it stays within one group, -1 for none
+    level: int  # it stays within one group of this level, -1 for none
     n_groups: int  # number of groups of that level, 1 for none
 
 

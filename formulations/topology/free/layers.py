@@ -290,7 +290,7 @@ def _keep_state(
     """Record the chosen state, unless it exists with at least as much slack; return the new end."""
     leaves, jobs, slack = layers.leaves, layers.jobs, work.slack[layers.jobs.sizes.size]
     n_jobs, low, high = jobs.sizes.size, np.uint64(0), np.uint64(0)
-    # Where the nodes of a complete job are does not matter any more, unless it has still to pay for the pod.
+    # The places of a complete job's nodes do not matter any more, unless the job has still to pay for the pod.
     is_free = leaves.pod_income[leaves.pod[leaf]] == 0.0
     for job in range(n_jobs):
         placed = work.placed[job] + work.option[job, work.chosen[job]]
