@@ -298,7 +298,7 @@ UNREADABLE = {
     "": {
         "solve none.json": "allocopt: none.json: No such file or directory",
         "solve folder.csv": "allocopt: folder.csv: Is a directory",
-        "solve now.json window.json": "window.json: name: 'window' is the name of an instance in",
+        "solve now.json window.json": "window.json: name: 'window' is also the name of an instance in",
         "bench @tiny --solvers dp:scas --best-known no-such-file": "no-such-file: No such file",
         "bench @tiny --solvers dp:scas --json --out folder.csv": "folder.csv",
         "bench @tiny --solvers dp:scas --json --out log.swf/rows.csv": "log.swf/rows.csv",
