@@ -117,8 +117,8 @@ def test_a_problem_that_makes_no_sense_is_refused(changes: dict[str, object], fa
         ({"free": {"cores": [1]}}, "free.cores: has 1 amounts, must have one for each of 8 nodes"),
         ({"in_use": [8]}, r"in_use: holds node 8, must be within 0 \.\. 7"),
         ({"node_sets": {"a": [9]}}, "node_sets.a: holds node 9"),
-        ({"jobs": [{"id": "a", "tasks": 1, "only_in": ["b"]}]}, r"jobs\[0\].only_in: holds 'b', which is none"),
-        ({"jobs": [{"id": "a", "tasks": 1, "per_task": {"gpus": 1}}]}, r"jobs\[0\].per_task: holds 'gpus', which is"),
+        ({"jobs": [{"id": "a", "tasks": 1, "only_in": ["b"]}]}, r"jobs\[0\].only_in: holds 'b', which is not one"),
+        ({"jobs": [{"id": "a", "tasks": 1, "per_task": {"gpus": 1}}]}, r"jobs\[0\].per_task: holds 'gpus', must be"),
         ({"jobs": [{"id": "a", "tasks": 1, "least_nodes": 2}]}, r"jobs\[0\].least_nodes: is 2, must be within"),
         ({"jobs": [{"id": "a", "tasks": 1, "most_groups": [1]}]}, r"jobs\[0\].most_groups: is \[1\], must be 2"),
         (
