@@ -1,1 +1,1 @@
-"""Problems as models with a proof: integer programs, constraint programs, dynamic programs, shortest paths."""
+"""Models that prove optimality or bounds: integer programs, constraint programs, dynamic programs, shortest paths."""

@@ -1,23 +1,24 @@
 """Exact solvers of co-allocation problems: ``assignment``, and the program of ``scip``, ``highs`` and ``cp-sat``.
 
-With one guest a host, each pair at its best quota, nothing is left to decide but who goes where: a linear assignment
-problem, solved in polynomial time (Crouse, "On implementing 2D rectangular assignment algorithms", 2016).
+With one guest per host, each pair has its best quota, and only the assignment of guests to hosts is left to decide: a
+linear assignment problem, solved in polynomial time (Crouse, "On implementing 2D rectangular assignment algorithms",
+2016).
 
-``x_{h,g,q}`` says that guest g is on host h at quota q. With one guest a host, each pair has one column, at its best
+``x_{h,g,q}`` is 1 if guest g is on host h at quota q. With one guest per host, each pair has one column, at its best
 quota: maximize ``sum value x`` with at most one x for every guest and every host.
 
-With several, capped by their quotas, the excess of a host from missing cores is a function ``f_h(Q)`` of their sum Q
-alone, and the rest adds up over pairs. ``z_{h,Q}`` says that the guests of h hold at most Q percent, and ``y_{h,g,g'}``
-that both g and g' are on h. With c for contention in steps of excess, for every host (and guest on it):
+With several guests, capped by their quotas, the excess of a host from missing cores is a function ``f_h(Q)`` only of
+the sum Q of the quotas, and the rest adds up over pairs. ``z_{h,Q}`` is 1 if the guests of h hold at most Q percent,
+``y_{h,g,g'}`` if both g and g' are on h. With c for contention in steps of excess, for every host (and guest on it):
 
 - ``sum x <= K``, ``sum q x <= sum Q z``, ``sum z <= 1``, ``sum memory x <= free memory``,
 - ``sum f_h(Q) z + sum c_{h,g} x <= limit_h``,
 - ``x_{h,g} + x_{h,g'} - y_{h,g,g'} <= 1`` where g and g' contend, ``x_{h,g}`` being the sum over q,
-- ``sum e_{h,g,q} x + sum c_{g,g'} y <= limit_g``, where e is the excess of g alone on h.
+- ``sum e_{h,g,q} x + sum c_{g,g'} y <= limit_g``, where e is the excess of g as the only guest on h.
 
-Left out is what is never in an optimal solution: a guest that is worth nothing alone on a host (beside others it is
-worth no more, `allocopt.problems.coallocation.pairs.Pairs.bound`), and a quota at which it takes as long as at a
-smaller one.
+The program leaves out columns that no optimal solution needs: a guest on a host where it is worth nothing as the only
+guest (with others it is worth no more, `allocopt.problems.coallocation.pairs.Pairs.bound`), and a quota at which it
+takes as long as at a smaller one.
 """
 
 import itertools
@@ -36,14 +37,14 @@ from allocopt.solving.budget import Budget
 from formulations.backends.program import BinaryProgram, Formulation, Rows, column_numbers, names_of
 from formulations.backends.solver import BackEndSolver
 
-PRICE_STEP = 1e-13  # relative change of prices that is rounding
-ROUNDING = 1e-12  # what sums of values can lose by rounding, relative to what is summed, and more than that
+PRICE_STEP = 1e-13  # relative change of prices that counts as rounding
+ROUNDING = 1e-12  # relative; exceeds the rounding error of sums of values
 
 
 def _assignment_bound(pairs: Pairs) -> tuple[float, HostPrices]:
-    """Return an upper bound and what proves it: every host has so many places, each guest is as if alone there.
+    """Return an upper bound and its certificate: each host has ``max_guests`` places, and guests ignore one another.
 
-    See `Pairs.bound` for why it holds for several guests on a host, too.
+    `Pairs.bound` explains why the bound holds for several guests on a host.
     """
     worth, places = np.maximum(0.0, pairs.best()), pairs.problem.max_guests
     rows, guests = linear_sum_assignment(np.repeat(worth, places, axis=0), maximize=True)
@@ -51,7 +52,8 @@ def _assignment_bound(pairs: Pairs) -> tuple[float, HostPrices]:
     host_of[guests] = rows // places
     placed = np.flatnonzero((host_of >= 0) & (worth[host_of, np.arange(len(host_of))] > 0))
     alone = np.setdiff1d(np.arange(len(host_of)), placed)
-    # The least prices at which no guest would rather be elsewhere: longest paths over exchanges, which lead nowhere up.
+    # The least prices at which no guest gains by another host: longest paths over exchanges. There are no positive
+    # cycles, because the assignment is optimal.
     prices = worth[:, alone].max(axis=1, initial=0.0)
     own = worth[host_of[placed], placed]
     for _ in range(len(worth)):
@@ -87,7 +89,7 @@ class Assignment(CoallocationSolver):
 
     def refusal(self, problem: CoallocationProblem) -> str | None:
         if problem.max_guests > 1:
-            return f"it lets {problem.max_guests} guests share a host, an assignment has one"
+            return f"it allows {problem.max_guests} guests per host, an assignment only one"
         return super().refusal(problem)
 
     def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
@@ -108,7 +110,7 @@ class CoallocationModel(Formulation):
     def __init__(self, pairs: Pairs) -> None:
         problem = pairs.problem
         self._problem, self._pairs = problem, pairs
-        # Host, guest and number of the quota of every x, of z host and percent, of y host and two guests.
+        # A row per column: host, guest and index of the quota for x, host and percent for z, host and two guests for y.
         self.z, self.y = (np.empty((0, width), dtype=np.int64) for width in (2, 3))
         if problem.max_guests == 1:
             hosts, guests = np.nonzero(pairs.best() > 0)
@@ -116,12 +118,12 @@ class CoallocationModel(Formulation):
             return
         better = np.ones(pairs.values.shape, dtype=np.bool_)
         better[:, :, 1:] = pairs.guest_steps[:, :, 1:] < pairs.guest_steps[:, :, :-1]
-        # Where the smaller quota is not allowed to the guest, neither is one at which it takes as long.
+        # If a smaller quota is not allowed because of the guest, neither is a quota at which it takes as long.
         self.x = np.argwhere((pairs.values > 0) & better)
         (free, taken), z, y = problem.memory_steps, [self.z], [self.y]
         for host in np.unique(self.x[:, 0]).tolist():
             mine = self.x[self.x[:, 0] == host]
-            # What the guests can hold together within the host's bounds.
+            # Total percents that the guests can hold within the host's limits.
             sums, percents = {0}, np.unique(problem.percents[mine[:, 2]]).tolist()
             for _ in range(problem.max_guests):
                 sums |= {total + more for total in sums for more in percents if total + more <= LARGEST_PERCENT}
@@ -129,7 +131,7 @@ class CoallocationModel(Formulation):
             hosts = np.full_like(totals, host)
             held = problem.host_demands.capped_host_steps(hosts, totals) <= problem.host_limits[host]
             z.append(np.column_stack((hosts, totals))[held])
-            # Pairs of guests that can be there together and contend.
+            # Pairs of guests that fit the host together and contend.
             guests, first = np.unique(mine[:, 1], return_index=True)
             one, two = np.triu_indices(len(guests), 1)
             percent, memory = problem.percents[mine[first, 2]], taken[host, guests]
@@ -142,7 +144,7 @@ class CoallocationModel(Formulation):
         return not len(self.x)
 
     def most_nonzeros(self) -> int:
-        """Return the most nonzeros that the program has."""
+        """Return an upper bound of the number of nonzeros of the program."""
         per_x = 2 if self._problem.max_guests == 1 else 6
         return per_x * len(self.x) + 3 * len(self.z) + (3 + 2 * len(self._problem.percents)) * len(self.y)
 
@@ -173,7 +175,7 @@ class CoallocationModel(Formulation):
             columns = len(self.x) + len(self.z) + mine
             guests, of_guest = np.unique(here, return_inverse=True)
             ends = np.searchsorted(guests, self.y[mine, 1:])
-            # Of every meeting the x of the one guest and of the other.
+            # For each pair that meets: the columns x of the one guest and of the other.
             row_of, held = zip(*(np.nonzero(of_guest == end[:, None]) for end in ends.T), strict=True)
             values = np.repeat([1, -1], (sum(map(len, held)), len(mine)))
             meeting = np.concatenate((*row_of, np.arange(len(mine))))
@@ -185,7 +187,8 @@ class CoallocationModel(Formulation):
                 np.concatenate((excess, *_between(self._problem, *self.y[mine].T))),
                 self._problem.guest_limits[guests],
             )
-        # An x is worth its own excess and contention, a z costs missing cores, a y the contention of two guests.
+        # x has the worth of a guest with its own excess and contention, z the cost of missing cores, y that of
+        # contention between two guests.
         worth = problem.gains[guest] - problem.guest_costs[guest] * self._pairs.guest_steps[host, guest, quota]
         worth = worth - problem.host_costs[host] * self._contention(host, guest)
         (of_host, total), (_, one, two) = self.z.T, self.y.T
@@ -217,7 +220,7 @@ class CoallocationModel(Formulation):
         return None if -1 in columns else np.sort(np.array(columns, dtype=np.int64))
 
     def bound_of(self, bound: float) -> float:
-        # Nobody may be placed.
+        # The bound is at least 0, the objective without any guests.
         return max(0.0, -bound + ROUNDING * abs(bound))
 
     def _contention(self, host: IntArray, guest: IntArray) -> IntArray:
@@ -226,7 +229,7 @@ class CoallocationModel(Formulation):
 
 
 def _between(problem: CoallocationProblem, host: IntArray, one: IntArray, two: IntArray) -> tuple[IntArray, IntArray]:
-    """Excess in steps of each of two guests from the other on a host."""
+    """Return the excess in steps that each of two guests on a host has from the other."""
     guests, how, cores = problem.guest_demands, problem.interference, problem.host_demands.cores[host]
     first = guests.contention_steps(one, guests, two, cores, how)
     return first, guests.contention_steps(two, guests, one, cores, how)
@@ -236,11 +239,11 @@ class IntegerCoallocation(BackEndSolver[CoallocationProblem, Pairs], Coallocatio
     """The program of a co-allocation."""
 
     largest_nonzeros: ClassVar[int] = 500_000
-    no_model = "no guest can be placed to its gain"
+    no_model = "placing a guest never improves the objective"
 
     def refusal(self, problem: CoallocationProblem) -> str | None:
         too_many = super().refusal(problem)
-        # The model need not be built to know that it is small.
+        # For one guest per host, the size is known to be small without building the model.
         few = problem.max_guests == 1 and 2 * len(problem.hosts) * len(problem.guests) <= self.largest_nonzeros
         if too_many is not None or few:
             return too_many
@@ -250,7 +253,7 @@ class IntegerCoallocation(BackEndSolver[CoallocationProblem, Pairs], Coallocatio
 
     def prepare(self, problem: CoallocationProblem, pairs: Pairs, run: Run) -> object:
         run.offer(Coallocation())
-        # With one guest a host both meet, and no program is built.
+        # With one guest per host, solution and bound are equal, and no program is built.
         if not run.clock.expired():
             run.offer(_best_assignment(pairs))
             run.prove(*_assignment_bound(pairs))

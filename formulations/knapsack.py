@@ -1,20 +1,21 @@
 """Exact solvers of knapsack problems: ``dp`` for one resource, and the program of ``scip``, ``highs`` and ``cp-sat``.
 
-Without a mean in the objective the dynamic program is the table V[c] of the largest gain within c units. With one
-(Eq. 1) the objective of k jobs that take c units together is ``constant + D / k + rate * c``, where D is the sum of
-what enters by its mean: it rises with D alone, so that the table D[k][c] of the largest sums holds an optimal
-selection.
+If the objective has no mean, the dynamic program is the table V[c] of the largest gain within c units. With a mean
+(Eq. 1), the objective of k jobs that take c units together is ``constant + D / k + rate * c``, where D is the sum of
+the gains of which the mean counts. For given k and c it increases with D, so the table D[k][c] of the largest sums
+contains an optimal selection.
 
-In the binary program ``y_j`` says, without a mean, that job j is selected: maximize ``sum own_j y_j`` so that the
-resources suffice. With one, ``z_k`` says that k jobs are selected and ``y_{k,j}`` that job j is one of these k:
+In the binary program without a mean, ``y_j`` is 1 if job j is selected: maximize ``sum own_j y_j`` so that the
+resources suffice. With a mean, ``z_k`` is 1 if k jobs are selected, and ``y_{k,j}`` if job j is one of these k:
 
 - maximize ``sum (shared_j / k + own_j) y_{k,j}`` with ``sum_k z_k <= 1``,
 - ``sum_j y_{k,j} = k z_k`` and ``y_{k,j} <= z_k`` for every k and j,
 - ``sum_j units_{j,r} y_{k,j} <= free_r z_k`` for every k and resource r.
 
-Its linear relaxation is the convex hull of those of all k (Balas 1979): no k is worth more in it than alone.
+Its linear relaxation is the convex hull of the relaxations for each k (Balas 1979), so it is as tight as the best of
+them.
 
-With slots, ``x_{j,s}`` says that job j is in slot s: ``sum_s x_{j,s} = sum_k y_{k,j}``, and
+With slots, ``x_{j,s}`` is 1 if job j is in slot s: ``sum_s x_{j,s} = sum_k y_{k,j}``, and
 ``sum_j units_j x_{j,s} <= slot_s`` for every slot.
 """
 
@@ -42,9 +43,9 @@ from formulations.backends.solver import CP_SAT, BackEndSolver
 BitArray = NDArray[np.uint64]
 
 WORD = 64  # jobs whose decisions share a word
-LARGEST_TABLE = 10_000_000  # entries of the tables, decisions included: 80 MB
-SLICE = 10_000_000  # states that are looked at between two looks at the clock: some milliseconds
-LARGEST_FLOAT_UNITS = 100_000  # up to which a unit too much is more than the tolerances of solvers by floats
+LARGEST_TABLE = 10_000_000  # most entries of the tables, decisions included: 80 MB
+SLICE = 10_000_000  # states between two looks at the clock: some milliseconds
+LARGEST_FLOAT_UNITS = 100_000  # most units for which excess by one unit exceeds the tolerances of solvers with floats
 
 
 @kernel(void(float64[:, ::1], uint64[:, :, ::1], int64[::1], float64[::1], int64, int64))
@@ -56,8 +57,8 @@ def _add_counted_jobs(
     first: int,
     last: int,
 ) -> None:
-    """Let jobs ``first .. last - 1`` enter: ``D[k][c] = max(D[k][c], D[k - 1][c - n_j] + g_j)``."""
-    # Jobs come by rising size, so that few states are looked at.
+    """Add jobs ``first .. last - 1``: ``D[k][c] = max(D[k][c], D[k - 1][c - n_j] + g_j)``."""
+    # Jobs are sorted by size, so that few states can be reached at first.
     most, capacity, reach = best.shape[0] - 1, best.shape[1] - 1, 0
     for job in range(first):
         reach = min(capacity, reach + sizes[job])
@@ -69,7 +70,7 @@ def _add_counted_jobs(
             width = reach + 1 - size
             if width <= 0:
                 continue
-            # Slices and selections instead of branches: the compiler makes vector instructions of the loop.
+            # Slices and selections instead of branches, so that the compiler vectorizes the loop.
             before, after = best[k - 1, :width], best[k, size : size + width]
             marks = taken[job // WORD, k, size : size + width]
             for c in range(width):
@@ -81,12 +82,12 @@ def _add_counted_jobs(
 
 @kernel(void(float64[::1], uint64[:, :, ::1], int64[::1], float64[::1], int64, int64))
 def _add_jobs(best: FloatArray, taken: BitArray, sizes: IntArray, gains: FloatArray, first: int, last: int) -> None:
-    """Let jobs ``first .. last - 1`` enter: ``V[c] = max(V[c], V[c - n_j] + g_j)``, c the units at hand."""
+    """Add jobs ``first .. last - 1``: ``V[c] = max(V[c], V[c - n_j] + g_j)``, where c is the available units."""
     capacity = best.shape[0] - 1
     for job in range(first, last):
         size, gain = sizes[job], gains[job]
         bit = uint64(1) << uint64(job % WORD)
-        # Downwards, so that the value of fewer units is still that without the job.
+        # Downwards, so that values of fewer units do not include the job yet.
         for c in range(capacity, size - 1, -1):
             offered = best[c - size] + gain
             if offered > best[c]:
@@ -96,8 +97,8 @@ def _add_jobs(best: FloatArray, taken: BitArray, sizes: IntArray, gains: FloatAr
 
 @kernel(void(uint64[:, :, ::1], int64[::1], int64, int64, int64, boolean[::1]))
 def _trace(taken: BitArray, sizes: IntArray, n_jobs: int, k: int, c: int, selected: BoolArray) -> None:
-    """Mark the first jobs in the best selection of k jobs of c units, or of any number within c."""
-    # Nothing is ever taken in a row of no jobs, unless it is the only one, of any number.
+    """Mark the jobs, among the first ones, of the best selection of k jobs with c units, or of any jobs within c."""
+    # If there are several rows, row 0 stands for no jobs and has no decisions; a single row is for any number of jobs.
     for job in range(n_jobs - 1, -1, -1):
         if (taken[job // WORD, k, c] >> uint64(job % WORD)) & uint64(1):
             selected[job] = True
@@ -107,13 +108,13 @@ def _trace(taken: BitArray, sizes: IntArray, n_jobs: int, k: int, c: int, select
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Items:
-    """The jobs that may be selected, by rising size, in units of their greatest common divisor."""
+    """The jobs that may be selected, sorted by size, in units of the greatest common divisor of their sizes."""
 
     jobs: IntArray  # their indices in the problem
     sizes: IntArray
-    gains: FloatArray  # what is summed in the table
+    gains: FloatArray  # gains that the table sums
     capacity: int  # units that they can take together
-    words: int  # that hold the decisions of a state
+    words: int  # number of words for the decisions of a state
 
     @classmethod
     def of(cls, gains: Gains) -> "_Items":
@@ -130,7 +131,7 @@ class _Items:
 
 @dataclass(frozen=True, slots=True)
 class KnapsackDynamicProgram(KnapsackSolver):
-    """Exact selections under one resource: O(J C) for values and Eq. 2, O(J K C) for Eq. 1 where at most K jobs fit."""
+    """Exact selections under one resource: O(J C) for values and Eq. 2, O(J K C) for Eq. 1 if at most K jobs fit."""
 
     name: ClassVar[str] = "dp"
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -153,7 +154,7 @@ class KnapsackDynamicProgram(KnapsackSolver):
         rows = 1 if gains.shared is None else problem.most_jobs(items.jobs) + 1
         entries = rows * (items.capacity + 1) * (1 + items.words)
         if entries > LARGEST_TABLE:
-            return f"its tables would have {rounded(entries)} entries, the largest taken are {LARGEST_TABLE:,}"
+            return f"its tables would have {rounded(entries)} entries, at most {LARGEST_TABLE:,} are supported"
         return None
 
     def kernels(self, problem: KnapsackProblem) -> Iterable[Callable[..., Any]]:
@@ -168,7 +169,7 @@ class KnapsackDynamicProgram(KnapsackSolver):
         n_jobs, n_states, most = len(items.jobs), items.capacity + 1, 0
         best = np.zeros(n_states)
         if gains.shared is not None:
-            # Only numbers of jobs that may be worth more than what is known.
+            # Larger numbers of jobs cannot be better than the incumbent.
             known = -math.inf if run.objective is None else run.objective
             most = int(np.flatnonzero(gains.count_bounds() > known).max(initial=0))
             if most > 0 and run.clock.expired():
@@ -193,7 +194,7 @@ class KnapsackDynamicProgram(KnapsackSolver):
                 k = row + 1
             selected = np.zeros(n_jobs, dtype=np.bool_)
             _trace(taken, items.sizes, entered, k, c, selected)
-            # Among the first jobs alone, if the time has run out.
+            # If the time has run out, this is the best selection of the jobs added so far.
             run.offer(Selection(tuple(items.jobs[selected].tolist())))
             if entered < n_jobs:
                 return StopReason.TIME_LIMIT
@@ -203,7 +204,7 @@ class KnapsackDynamicProgram(KnapsackSolver):
 
 
 class _KnapsackModel(Formulation):
-    """The program of a problem, without what is worth no more than an objective that is known already."""
+    """The program of a problem, without columns that cannot improve a known objective."""
 
     def __init__(self, gains: Gains, least: float = -math.inf) -> None:
         problem = gains.problem
@@ -226,7 +227,7 @@ class _KnapsackModel(Formulation):
 
     @staticmethod
     def most_nonzeros(gains: Gains) -> int:
-        """Return the most nonzeros that the program of a problem has, known before it is built."""
+        """Return an upper bound of the number of nonzeros, known before the program is built."""
         problem = gains.problem
         n, n_resources = len(problem.fitting), len(problem.resources)
         if gains.shared is None:
@@ -285,42 +286,42 @@ class _KnapsackModel(Formulation):
         return np.sort(np.concatenate((place, np.array(pairs, dtype=np.int64))))
 
     def bound_of(self, bound: float) -> float:
-        # The program leaves out what is worth no more than what was known already.
+        # The program leaves out solutions that are no better than the known one, so the bound cannot be below it.
         slack = ROUNDING * (abs(self._gains.constant) + abs(bound))
         return max(self._least, self._gains.constant - bound + slack)
 
     def _add_blocks(self, rows: Rows) -> None:
         problem, n = self._problem, len(self._jobs)
-        # A block is all y of one number of jobs, or all y where the number does not matter.
+        # A block is all y of one number of jobs, or all y if the number does not matter.
         for block in range(self._n_blocks):
             y, z = block * n + np.arange(n), np.array([self._n_y + block])
             for column, free in zip(problem.requests[self._jobs].T, problem.capacity.values(), strict=True):
                 asking = np.flatnonzero(column)
                 units, room = _reduced(column[asking], free)
-                # A resource that is no constraint gets no row.
+                # A resource that suffices for all jobs gets no row.
                 if len(asking) and units.sum() > room:
                     capacity = [(z, -room)] if self._is_counted else []
                     rows.at_most(0 if self._is_counted else room, (y[asking], units), *capacity)
             if self._is_counted:
                 rows.at_most(0, (y, 1), (z, -self._counts[block]), lower=0)
             elif problem.slots is None:
-                # A program needs a row, and where everything fits it has no other.
+                # If everything fits, this is the only row, which a program needs.
                 rows.at_most(n, (y, 1))
         if self._is_counted:
             rows.at_most(1, (self._n_y + np.arange(len(self._counts)), 1))
 
 
 def _reduced(units: IntArray, free: int) -> tuple[IntArray, int]:
-    """Units and what is free of them, divided by what all units are multiples of; no more free than is asked for."""
+    """Return requests and free units, divided by the greatest common divisor; at most all requests are free."""
     divisor = max(1, math.gcd(*units.tolist()))
     return units // divisor, min(free, int(units.sum())) // divisor
 
 
 class IntegerKnapsack(BackEndSolver[KnapsackProblem, Gains], KnapsackSolver):
-    """The program of a knapsack, with CP-SAT on integer gains, which tell apart any number of units."""
+    """The program of a knapsack problem. CP-SAT works on integers, so it takes any number of units."""
 
     largest_nonzeros: ClassVar[int] = 300_000
-    no_model = "no job can be selected to its gain"
+    no_model = "selecting a job never improves the objective"
 
     @property
     def capabilities(self) -> Capabilities:
@@ -337,7 +338,7 @@ class IntegerKnapsack(BackEndSolver[KnapsackProblem, Gains], KnapsackSolver):
         units = max(_reduced(asked, free)[1] for asked, free in zip(requests, problem.capacity.values(), strict=True))
         if units <= LARGEST_FLOAT_UNITS:
             return None
-        return f"it has {units:,} free units, the most that are told apart are {LARGEST_FLOAT_UNITS:,}"
+        return f"it has {units:,} free units, the tolerances of the solver allow at most {LARGEST_FLOAT_UNITS:,}"
 
     tables = staticmethod(Gains.of)
 

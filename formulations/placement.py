@@ -1,17 +1,19 @@
 """Exact solvers of placement problems: the program of ``scip``, ``highs`` and ``cp-sat``.
 
-``x_{j,t,v}`` says that t tasks of job j are on node v, ``z_{j,n,k}`` that j has n nodes, all from its set k, and
-``y_{j,n,l,g,a}`` that a of n nodes, two at least, are in group g of level l. With the coefficients of
+``x_{j,t,v}`` is 1 if t tasks of job j are on node v, ``z_{j,n,k}`` if j has n nodes, all from its set k, and
+``y_{j,n,l,g,a}`` if a of n nodes, n at least 2, are in group g of level l. With the coefficients of
 `allocopt.cluster.topology.HopFormula`, minimize
 
     ``sum of left_out_cost (1 - z) + scale (top n - bottom) z - scale w_l a^2 y / n``
 
-where for every job ``sum z <= 1``, ``sum x = sum n z``, ``sum t x = tasks sum z``, on every node
-``sum over t of x <= sum of the z of sets with it``, for every n and level ``sum a y = n sum z`` and, where few groups
-may be spanned, ``sum y <= most sum z``, for every group also ``sum over a of y <= sum z`` and ``sum a y <= sum x``.
-On every node, what x take is no more than is free, and S shared jobs leave it to one that has it alone:
-``S sum over these of x + sum over those of x <= S``. A job with segments has only those z and y whose n and a are whole
-segments.
+- Each job: ``sum z <= 1``, ``sum x = sum n z``, ``sum t x = tasks sum z``.
+- Each job and node: ``sum over t of x <= sum of the z of sets with the node``.
+- Each job, n and level: ``sum a y = n sum z`` and, if the job may span few groups, ``sum y <= most sum z``; also for
+  each group ``sum over a of y <= sum z`` and ``sum a y <= sum x``.
+- Each node: the x use at most the free amounts. With S other jobs, an exclusive job excludes them:
+  ``S sum of exclusive x + sum of other x <= S``.
+
+A job with segments has only those z and y whose n and a are whole segments.
 """
 
 import logging
@@ -35,9 +37,9 @@ from formulations.backends.solver import BackEndSolver
 LOGGER = logging.getLogger(__name__)
 
 GREEDY = "cons-tres"  # solver whose answer the search begins with
-ROUNDING = 1e-12  # what sums of costs can lose by rounding, relative to what is summed, and more than that
-LEAST_SHARE = 1e-5  # of the cost of a hop, below which costs are lost in the tolerances of solvers
-BUILD_S = 2e-5  # what building a program takes for each pair of a job and a node
+ROUNDING = 1e-12  # relative; exceeds the rounding error of sums of costs
+LEAST_SHARE = 1e-5  # share of the cost of a hop below which costs are lost in the tolerances of solvers
+BUILD_S = 2e-5  # seconds to build a program, for each pair of a job and a node
 
 
 class _PlacementModel(Formulation):
@@ -51,7 +53,7 @@ class _PlacementModel(Formulation):
         for job, asked in enumerate(one.request for one in problem.jobs):
             room = problem.room(job)
             most = min(asked.most_nodes, int(np.count_nonzero(room)))
-            # On more nodes, even of one leaf, the job would cost more than if it is left out.
+            # On more nodes, even of one leaf, the job would cost more than leaving it out.
             if formula.bottom > 0:
                 most = min(most, 1 + int(left_out * (1.0 + ROUNDING) / (formula.scale * formula.bottom)))
             roomiest = int(np.sort(room)[::-1][:most].sum())
@@ -80,7 +82,7 @@ class _PlacementModel(Formulation):
 
     @staticmethod
     def most_nonzeros(problem: PlacementProblem) -> int:
-        """Return the most nonzeros that the program of a problem has, known at once."""
+        """Return an upper bound of the number of nonzeros, known before the program is built."""
         levels, total = len(problem.topology.hops) - 1, 0
         for asked in (one.request for one in problem.jobs):
             most = min(asked.most_nodes, problem.size)
@@ -125,7 +127,7 @@ class _PlacementModel(Formulation):
         for resource, units in enumerate(amounts.T):
             free = problem.free[nodes, resource]
             needed = np.flatnonzero((units > 0) & (np.bincount(row_of, units) > free)[row_of])
-            # A row that nothing can break is left out, for back ends take no empty ones.
+            # Rows that hold in any case are left out, because back ends take no empty rows.
             scarce, row = np.unique(row_of[needed], return_inverse=True)
             rows.add(row, needed, units[needed], free[scarce])
         for here in np.split(np.argsort(node, kind="stable"), np.flatnonzero(np.diff(np.sort(node))) + 1):
@@ -163,7 +165,7 @@ class _PlacementModel(Formulation):
         return None if -1 in columns else np.sort(np.array(columns, dtype=np.int64))
 
     def bound_of(self, bound: float) -> float:
-        # The program counts from the cost of leaving all jobs out.
+        # The costs of the program are relative to leaving out all jobs.
         nobody = len(self._problem.jobs) * self._problem.effective_left_out_cost
         return self._problem.bound_of(max(0.0, nobody + bound - ROUNDING * (nobody + abs(bound))))
 
@@ -172,7 +174,7 @@ def _range(problem: PlacementProblem) -> str | None:
     """Return why costs differ too much for solvers that work with tolerances, or None."""
     cost, hops = problem.effective_left_out_cost, problem.topology.hops
     dear = [hop for hop in hops if hop > 0]
-    # Where the first hop costs something, the model has no nodes that cost more than leaving the job out.
+    # If the first hop has a cost, the model has no numbers of nodes that cost more than leaving the job out.
     if hops[0] > 0 or not dear or cost >= LEAST_SHARE * problem.hop_cost * dear[0]:
         return None
     return f"left_out_cost is {cost:g}, too small beside hops that cost {problem.hop_cost * dear[0]:g}"

@@ -10,11 +10,11 @@ from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 
 LARGEST = f"{MOST_TRIPLES:,} hosts x guests x quotas"
-HALF = 50  # percent that ``static-50`` gives to every guest (ASAX paper, section 4.4)
+HALF = 50  # quota of every guest under ``static-50``, in percent (ASAX paper, section 4.4)
 
 
 class GreedyCoallocation(CoallocationSolver):
-    """Place guest after guest, each where it is worth most, in a few orders; O(G H (Q + K)) each."""
+    """Place guest after guest, each at its place of largest worth, in a few orders; O(G H (Q + K)) each."""
 
     name: ClassVar[str] = "greedy"
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset({Promise.BOUND}), LARGEST)
@@ -25,7 +25,7 @@ class GreedyCoallocation(CoallocationSolver):
 
 
 class StaticHalf(CoallocationSolver):
-    """Give each guest half of the first host that obeys the bounds, whatever it is worth: the ASAX paper's *Static*."""
+    """Give each guest half of the first host on which no rule is broken, regardless of its worth: *Static* of ASAX."""
 
     name: ClassVar[str] = "static-50"
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset(), LARGEST)

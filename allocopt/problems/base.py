@@ -1,4 +1,4 @@
-"""What every problem has in common, and checks that several kinds make."""
+"""The interface that all problems share, and checks that several kinds make."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -13,7 +13,10 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class Strategy(StrEnum):
-    """Which node sets a job may get (NSA paper, section III-B); solutions of one are solutions of the next."""
+    """Rule for the node sets that a job may get (NSA paper, section III-B).
+
+    A solution under one strategy is also a solution under the next.
+    """
 
     SCAS = "scas"
     """Consecutive positions of the static circular sequence of idle nodes."""
@@ -24,11 +27,11 @@ class Strategy(StrEnum):
 
 
 class Problem(Protocol):
-    """A problem that a solver can be asked to solve."""
+    """A problem that a solver can solve."""
 
     @property
     def kind(self) -> str:
-        """``topology``, ``knapsack``, ``coallocation``, ``placement``, ``relocation``, or a plug-in's."""
+        """``topology``, ``knapsack``, ``coallocation``, ``placement``, ``relocation``, or the kind of a plug-in."""
 
     @property
     def name(self) -> str:
@@ -44,7 +47,7 @@ class Problem(Protocol):
 
 def check_range(place: str, value: float | None, least: float, largest: float) -> None:
     """Raise `InvalidProblemError` unless a value, if it is given, is a number within a range."""
-    # NaN compares false with everything, so that the test is for what is right and not for what is wrong.
+    # NaN compares false with everything, so the condition states what is valid, not what is invalid.
     is_number = isinstance(value, Real)
     if value is not None and not (is_number and least <= value <= largest):
         given = value if is_number else repr(value)
@@ -52,7 +55,7 @@ def check_range(place: str, value: float | None, least: float, largest: float) -
 
 
 def check_distinct(place: str, ids: Iterable[str]) -> None:
-    """Raise `InvalidProblemError` if two jobs of a list have one id."""
+    """Raise `InvalidProblemError` if two jobs of a list have the same id."""
     seen: set[str] = set()
     for index, job in enumerate(ids):
         if job in seen:

@@ -1,8 +1,8 @@
-"""Certificates: what a bound rests on, enough for a checker outside the solver to compute the bound again, exactly.
+"""Certificates: the data from which a checker outside the solver computes a bound again, exactly.
 
-A solver states a bound and hands its certificate over, such as the prices of a relaxation. The checker of the kind
-computes the bound anew from the raw problem and the certificate, in whole or rational numbers, by an algorithm that no
-solver uses. ``docs/certificates.md`` states the formulas.
+A solver returns a certificate with its bound, such as the prices of a relaxation. The checker of the kind recomputes
+the bound from the raw problem and the certificate, in whole or rational numbers, by an algorithm that no solver uses.
+``docs/certificates.md`` states the formulas.
 """
 
 import math
@@ -23,28 +23,28 @@ class InvalidCertificateError(InvalidSolutionError):
 
 
 class TooLargeToCheckError(InvalidCertificateError):
-    """A certificate whose check gives up because the problem is too large for it; nothing is known to be wrong."""
+    """A certificate that cannot be checked because the problem is too large; it need not be wrong."""
 
 
 class Certificate(ABC, Generic[P]):
-    """What a bound rests on; a frozen dataclass of numbers, texts and tuples of these, as its file holds them."""
+    """The data that prove a bound: a frozen dataclass of numbers, texts and tuples of these, as in its file."""
 
     method: ClassVar[str]
-    """Name of the formula, by which files and `allocopt.problems.kind.ProblemKind.certificates` have it."""
+    """Name of the formula in files and in `allocopt.problems.kind.ProblemKind.certificates`."""
 
     @abstractmethod
     def bound(self, problem: P) -> Fraction:
-        """Return the bound that it proves, computed exactly from the raw problem.
+        """Return the bound that the certificate proves, computed exactly from the raw problem.
 
-        Raises `InvalidCertificateError` if it does not belong to the problem.
+        Raises `InvalidCertificateError` if the certificate does not belong to the problem.
         """
 
     @abstractmethod
     def seconds(self, problem: P) -> float:
-        """Return about how long `bound` takes; infinity where it cannot be computed."""
+        """Return an estimate of the time that `bound` takes; infinity if the bound cannot be computed."""
 
     def rounding(self, problem: P) -> float:
-        """Return the most that rounding of prices can have taken off the bound, in the unit of the objective."""
+        """Return how much tighter the bound could be without rounding the prices, in the unit of the objective."""
         return 0.0
 
     @staticmethod
@@ -53,14 +53,17 @@ class Certificate(ABC, Generic[P]):
         return ()
 
     def as_object(self) -> dict[str, object]:
-        """Return it as a file holds it, without fields that are empty."""
+        """Return the certificate as a file holds it, without empty fields."""
         held = {name: value for name, value in asdict(self).items() if value != ()}  # type: ignore[call-overload]
         return {"method": self.method, **held}
 
     @classmethod
     def from_object(cls, fields: Mapping[str, object]) -> Self:
-        """Make it of what a file holds beside its method; raise `InvalidCertificateError` if that is wrong."""
-        # For files only.
+        """Return the certificate with the fields of a file, without ``method``.
+
+        Raises `InvalidCertificateError` if a field is wrong.
+        """
+        # Imported here because only files need pydantic.
         from pydantic import TypeAdapter, ValidationError, with_config
 
         from allocopt.files.models import first_fault
@@ -74,14 +77,14 @@ class Certificate(ABC, Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Stated(Certificate[Any]):
-    """A bound that another program states, such as SCIP: its proof is not handed over, so nobody can check it here."""
+    """A bound that another program, such as SCIP, states without a proof, so that it cannot be checked here."""
 
     by: str  # program and version
 
     method: ClassVar[str] = "stated"
 
     def bound(self, problem: Any) -> Fraction:
-        raise InvalidCertificateError(f"the bound is stated by {self.by}, which hands no proof over")
+        raise InvalidCertificateError(f"the bound is stated by {self.by}, which gives no proof")
 
     def seconds(self, problem: Any) -> float:
         return math.inf
@@ -90,8 +93,8 @@ class Stated(Certificate[Any]):
 def floors(values: Iterable[float], scale: int) -> list[int]:
     """Return each value times a power of two, rounded down exactly.
 
-    Raises `InvalidCertificateError` for NaN or infinity. Prices are rounded so: any prices prove a bound, so the
-    checker may take simple ones.
+    Raises `InvalidCertificateError` for NaN or infinity. Checkers round prices in this way. This is safe, because any
+    prices prove a bound.
     """
     found = []
     for value in values:

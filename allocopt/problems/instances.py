@@ -1,4 +1,4 @@
-"""Instance files: problems as JSON, one in a ``.json`` file, one a line in a ``.jsonl`` file, ``.gz`` or not."""
+"""Instance files: problems as JSON, one per ``.json`` file or one per line of a ``.jsonl`` file, also as ``.gz``."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from allocopt.problems.kind import get_kind, kind_names, kind_of, working_kinds
 
 @memory_faults_named
 def read_problems(path: Path | str) -> list[Problem]:
-    """Read every problem of an instance file, or of a shipped one, such as ``@tiny`` or ``@placements``.
+    """Read all problems of an instance file, or of a shipped one, such as ``@tiny`` or ``@placements``.
 
-    The file holds one instance, or one a line if its name ends in ``.jsonl`` or ``.jsonl.gz``; blank lines are skipped.
-    Raises `BadFileError` if it cannot be read or anything in it is wrong, which names file, place and fault.
+    The file holds one instance, or one per line if its name ends in ``.jsonl`` or ``.jsonl.gz``. Blank lines are
+    skipped. Raises `BadFileError`, which names file, place and fault, if the file cannot be read or is wrong.
     """
     path = instance_path(Path(path))
     text = read_text(path)
@@ -36,19 +36,20 @@ def read_problems(path: Path | str) -> list[Problem]:
         lines[problem.name] = number
         problems.append(problem)
     if not problems:
-        raise bad_file(path, "is empty, must hold one instance a line")
+        raise bad_file(path, "is empty, must hold one instance per line")
     return problems
 
 
 def write_problems(path: Path | str, problems: Sequence[Problem]) -> None:
-    """Write problems into one instance file; several need a name that ends in ``.jsonl`` or ``.jsonl.gz``.
+    """Write problems into one instance file; several need a file name that ends in ``.jsonl`` or ``.jsonl.gz``.
 
-    Raises `BadFileError` if it cannot be written, or would not be read again: no problem, a name twice or no file name.
+    Raises `BadFileError` if the file cannot be written or could not be read again: it would hold no problem, two
+    problems of the same name, or a name that is not allowed in files.
     """
     path = Path(path)
     objects = [object_from_problem(problem) for problem in problems]
     for problem, obj in zip(problems, objects, strict=True):
-        # A problem that was made in Python may hold what no file may, such as a name with a slash.
+        # A problem made in Python may have values that files must not have, such as a name with a slash.
         validated(kind_of(problem).codec.instance_model, obj, f"{path}: instance {shown(problem.name)}")
     for name, count in Counter(problem.name for problem in problems).items():
         if count > 1:
@@ -58,12 +59,15 @@ def write_problems(path: Path | str, problems: Sequence[Problem]) -> None:
     elif len(objects) == 1:
         write_text(path, json_by_line(objects[0]))
     else:
-        fault = f"cannot hold {len(objects)} instances; one goes into a .json file, more into a .jsonl file"
+        fault = f"cannot hold {len(objects)} instances; write one into a .json file, several into a .jsonl file"
         raise bad_file(path, fault)
 
 
 def problem_from_object(obj: object, where: Path | str) -> Problem:
-    """Make a problem of a parsed instance from a file, or ``FILE: line N``; raise `BadFileError` if it is wrong."""
+    """Return the problem of a parsed instance; raise `BadFileError` if the instance is wrong.
+
+    ``where`` is the file, or ``FILE: line N``, for messages.
+    """
     kind, known = check_header(obj, where, INSTANCE_FORMAT).get("kind", ...), kind_names()
     if not isinstance(kind, str) or kind not in known:
         fault = "is missing" if kind is ... else f"is {shown(kind)}"
@@ -75,7 +79,7 @@ def problem_from_object(obj: object, where: Path | str) -> Problem:
 
 
 def object_from_problem(problem: Problem) -> dict[str, object]:
-    """Turn a problem into the object that stands in an instance file."""
+    """Return a problem as the object that an instance file holds."""
     header = {"format": INSTANCE_FORMAT, "version": VERSION, "kind": problem.kind, "name": problem.name}
     return {**header, **kind_of(problem).codec.keys_of(problem)}
 
@@ -90,25 +94,25 @@ def read_instances(arguments: Sequence[Path]) -> list[Problem]:
     for path in map(instance_path, arguments):
         for problem in read_problems(path):
             if problem.name in problems:
-                fault = f"{problem.name!r} is the name of an instance in {problems[problem.name][1]} too"
+                fault = f"{problem.name!r} is also the name of an instance in {problems[problem.name][1]}"
                 raise BadFileError(f"{path}: name: {fault}")
             problems[problem.name] = problem, path
     return [problem for problem, _ in problems.values()]
 
 
 def shipped_problems(kind: str) -> list[Problem]:
-    """Read the small instances that come with a kind; none where none do."""
+    """Read the small instances that come with a kind; return an empty list if there are none."""
     shipped = get_kind(kind).shipped
     return [] if shipped is None else read_problems(shipped[1])
 
 
 def instance_path(argument: Path) -> Path:
-    """Return the file of a path or of shipped instances such as ``@tiny``; raise `UsageError` if there are none."""
+    """Return the path of a file or of shipped instances such as ``@tiny``; raise `UsageError` for an unknown name."""
     name = str(argument)
-    # A file of that name, odd as it is, goes first.
+    # An existing file with such a name takes precedence.
     if not name.startswith("@") or argument.exists():
         return argument
     shipped = dict(kind.shipped for kind in working_kinds() if kind.shipped is not None)
     if name not in shipped:
-        raise UsageError(f"there are no shipped instances {name!r}; there are {', '.join(shipped)}")
+        raise UsageError(f"there are no shipped instances {name!r}; choose from {', '.join(shipped)}")
     return shipped[name]

@@ -1,4 +1,4 @@
-"""What the package knows of a kind of problem. Kinds are found through the entry points ``allocopt.kinds``."""
+"""Description of a kind of problem. Kinds are found through the entry points ``allocopt.kinds``."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -17,17 +17,17 @@ from allocopt.plugins import make_plugin, plugin_names
 from allocopt.problems.base import Problem, Sense
 
 if TYPE_CHECKING:
-    # pydantic is for files alone.
+    # Only files need pydantic.
     from allocopt.files.models import InstanceModel, SolutionModel
     from allocopt.problems.certificate import Certificate
 
 GROUP = "allocopt.kinds"
-DATA = Path(str(files("allocopt.data")))  # files that come with the package
+DATA = Path(str(files("allocopt.data")))  # directory of files that come with the package
 
 P = TypeVar("P", bound="Problem")
 S = TypeVar("S")
 
-# Draws a problem from ``name``, ``rng`` and parameters of its own, each annotated with its ``typer.Option``.
+# Draws a problem. Its arguments are ``name``, ``rng`` and its own parameters, each annotated with its ``typer.Option``.
 Generator = Callable[..., P]
 
 
@@ -36,19 +36,19 @@ class Stage:
     """One step of solver ``auto``."""
 
     solvers: tuple[str, ...]  # names; the first that is installed and takes the problem runs
-    strategy: str | None = None  # that it is asked for; None for that of the problem
-    share: float = 1.0  # share of the time that is left that it may use, in (0, 1]
-    iterations: int | None = None  # steps that it may take where the budget sets none; None for its own default
-    # Seconds that are worth being left to it: where none that follows would be left so much, a stage uses all.
+    strategy: str | None = None  # strategy under which it solves the problem; None for the problem's own
+    share: float = 1.0  # share of the remaining time that it may use, in (0, 1]
+    iterations: int | None = None  # most iterations if the budget sets none; None for the solver's default
+    # Least useful time in seconds. A stage uses all remaining time if every later stage would get less than its own.
     least_s: float = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerTable:
-    """A solution as a report shows it: a line per job, less columns of None alone."""
+    """A solution as a report shows it: one row per job; columns that hold only None are left out."""
 
     title: str
-    columns: tuple[tuple[str, int | None], ...]  # title, and digits behind the point of its numbers, None for texts
+    columns: tuple[tuple[str, int | None], ...]  # title, and decimals of its numbers, or None for texts
     rows: tuple[tuple[str | float | None, ...], ...]
 
 
@@ -57,122 +57,125 @@ class NodeMap:
     """Nodes of a cluster and the jobs that have them, as a report draws them."""
 
     topology: Topology
-    idle: IntArray  # nodes that may be given away
-    names: tuple[str, ...]  # of the jobs
-    sizes: tuple[int, ...]  # of the jobs
+    idle: IntArray  # nodes that jobs may get
+    names: tuple[str, ...]  # name of each job
+    sizes: tuple[int, ...]  # number of nodes of each job
     held: tuple[IntArray, ...] | None = None  # nodes of each job; None without a solution
-    costs: tuple[float, ...] = ()  # of the jobs; empty without a solution
+    costs: tuple[float, ...] = ()  # cost of each job; empty without a solution
 
 
 class Codec(ABC, Generic[P, S]):
-    """The files of a kind: their shapes, and the way to problems and solutions and back."""
+    """The files of a kind: their models, and the conversion to problems and solutions and back."""
 
     instance_model: "type[InstanceModel]"
     solution_model: "type[SolutionModel]"
 
     @abstractmethod
     def problem_of(self, model: "InstanceModel") -> P:
-        """Make the problem of an instance file; raise `InvalidProblemError` if its values contradict each other."""
+        """Return the problem of an instance file; raise `InvalidProblemError` if its values contradict each other."""
 
     @abstractmethod
     def keys_of(self, problem: P) -> dict[str, object]:
-        """Return the keys of a problem's instance file behind its name."""
+        """Return the keys and values that follow ``name`` in a problem's instance file."""
 
     @abstractmethod
     def solution_of(self, problem: P, model: "SolutionModel") -> S:
-        """Return the solution of a file; raise `InvalidSolutionError` unless it names all that the problem has."""
+        """Return the solution of a file; raise `InvalidSolutionError` if it does not match the problem."""
 
     @abstractmethod
     def answer_of(self, problem: P, solution: S) -> dict[str, object]:
-        """Return the keys of a solution file that hold a solution, the one of ``answer_key`` last."""
+        """Return the keys and values of a solution file that hold the solution, ``answer_key`` last."""
 
     def check(self, problem: P, solution: S, model: "SolutionModel") -> None:
-        """Check what a solution file says beside a valid solution; raises `InvalidSolutionError`."""
+        """Check the other values of a file with a valid solution; raise `InvalidSolutionError` if one is wrong."""
 
 
 class ProblemKind(ABC, Generic[P, S]):
     """A kind of problem ``P`` and of solution ``S``: everything that differs from kind to kind.
 
-    Solving, files, commands, contract checks and reports ask it; none of them names a kind.
+    Solving, files, commands, contract checks and reports use this interface; none of them names a kind.
     """
 
-    name: str  # what its instance files have as ``kind``, and its solvers are registered under
+    name: str  # ``kind`` in its instance files; its solvers are registered under this name
     problem: type[P]
     solution: type[S]
     answer: str  # the word for a solution in messages
-    objective: str = "objective"  # what it is called in reports
-    decimals: int | None = None  # of objectives as they are shown; None for six digits that count
-    strategies: tuple[str, ...] = ()  # under which its problems can be posed, the narrowest first
+    objective: str = "objective"  # name of the objective in reports
+    decimals: int | None = None  # decimals of objectives in reports; None for six significant digits
+    strategies: tuple[str, ...] = ()  # strategies of its problems, the most restrictive first
     largest: str = "any"  # the largest problems that its solvers take, in words
-    # Name, which begins with ``@``, and file of its small instances, which contract checks and ``doctor`` solve.
+    # Name (begins with ``@``) and file of its small instances, which contract checks and ``doctor`` solve.
     shipped: tuple[str, Path] | None = None
 
     @property
     @abstractmethod
     def codec(self) -> "Codec[P, S]":
-        """Its files, loaded when they are first asked for."""
+        """The codec of its files, imported on first use."""
 
     @property
     def certificates(self) -> "Mapping[str, type[Certificate[Any]]]":
-        """What may prove a bound, by method; see `allocopt.problems.certificate`."""
+        """The classes of certificates that may prove a bound, by method; see `allocopt.problems.certificate`."""
         from allocopt.problems.certificate import Stated
 
         return {Stated.method: Stated}
 
     @property
     def generators(self) -> Mapping[str, Generator[P]]:
-        """What draws problems, by the name of its ``allocopt generate`` command."""
+        """The generators of problems, by the name of their ``allocopt generate`` command."""
         return {}
 
     @abstractmethod
     def verify(self, problem: P, solution: S) -> float:
-        """Return the objective of a solution; raise `InvalidSolutionError` for a broken rule, with job and amount."""
+        """Return the objective of a solution; raise `InvalidSolutionError` if it breaks a rule.
+
+        The error names the job and the amount.
+        """
 
     @abstractmethod
     def trivial(self, problem: P) -> S | None:
-        """Return the solution that needs no search; None where there is none."""
+        """Return the solution that needs no search; None if there is none."""
 
     def refusal(self, problem: P) -> str | None:
         """Return why a problem is too large for any search; None if it is not."""
         return None
 
     def misposed(self, problem: P) -> str | None:
-        """Return why no solver takes a problem under its strategy; None if some may."""
+        """Return why no solver takes a problem under its strategy; None if solvers may take it."""
         return None
 
     def posed(self, problem: P, strategy: str | None) -> P:
-        """Return a problem under a strategy of the kind, or its own; raise `UsageError` if there is none such."""
+        """Return a problem under another strategy, unchanged for None; raise `UsageError` for an unknown strategy."""
         if strategy is None:
             return problem
         raise UsageError(f"a {self.name} problem has no strategy")
 
     def strategy_of(self, problem: P) -> str | None:
-        """Return the strategy that a problem is posed under; None where the kind has none."""
+        """Return the strategy of a problem; None if the kind has no strategies."""
         return None
 
     def asked(self, problem: P) -> str:
-        """Return in words what a problem asks of its solvers beside its size."""
+        """Return in words what solvers must support to take a problem, apart from its size."""
         return self.strategy_of(problem) or f"{self.name} problems"
 
     def stages(self, problem: P) -> Sequence[Stage]:
-        """Return the stages of solver ``auto``, in turn until the problem is solved to proof."""
+        """Return the stages of solver ``auto``, which runs them in turn until an answer is proved."""
         return ()
 
     def table(self, problem: P, solution: S | None) -> AnswerTable | None:
-        """Return a solution as a table; None where a map of nodes tells it."""
+        """Return a solution as a table; None if the map of nodes shows it."""
         return None
 
     def remark(self, problem: P, solution: S) -> str:
-        """Return what people are told of a solution beside its objective; empty for nothing."""
+        """Return a remark on a solution that is printed beside its objective; empty if there is none."""
         return ""
 
     def node_map(self, problem: P, solution: S | None) -> NodeMap | None:
-        """Return the nodes that a problem is about, and the jobs that get them; None where it is not about nodes."""
+        """Return the nodes of a problem and the jobs that get them; None if the problem has no nodes."""
         return None
 
 
 def kind_names() -> list[str]:
-    """Return the names of all kinds that are installed, sorted."""
+    """Return the names of all installed kinds, sorted."""
     return plugin_names(GROUP)
 
 
@@ -183,7 +186,7 @@ def get_kind(name: str) -> ProblemKind[Problem, object]:
 
 
 def working_kinds() -> tuple[ProblemKind[Problem, object], ...]:
-    """Return all kinds that are installed, by name; a broken one is left out, with a warning."""
+    """Return all installed kinds, sorted by name; leave out broken ones with a warning."""
     return _working(tuple(kind_names()))
 
 
@@ -199,12 +202,12 @@ def _working(names: tuple[str, ...]) -> tuple[ProblemKind[Problem, object], ...]
 
 
 def kind_of(problem: Problem) -> ProblemKind[Problem, object]:
-    """Return the kind of a problem; raise `UsageError` for what is none."""
+    """Return the kind of a problem; raise `UsageError` if the value is not a problem."""
     return get_kind(kind_name(problem))
 
 
 def kind_name(problem: Problem) -> str:
-    """Return the name of a problem's kind, installed or not; raise `UsageError` for what is no problem."""
+    """Return the name of a problem's kind, installed or not; raise `UsageError` if the value is not a problem."""
     name = getattr(problem, "kind", None)
     if not isinstance(name, str):
         fault = "must be a problem, such as one of the list that `read_problems(file)` returns"
@@ -213,5 +216,8 @@ def kind_name(problem: Problem) -> str:
 
 
 def is_maximized(kind: str) -> bool:
-    """Whether the objective of a kind is maximized; False for one that is not installed, as in a file of rows."""
+    """Return whether the objective of a kind is maximized; False for a kind that is not installed.
+
+    Files of result rows may name such kinds.
+    """
     return kind in kind_names() and cast(Sense, get_kind(kind).problem.sense) == "max"

@@ -1,8 +1,8 @@
-"""The best counts of one job on a tree of groups, in whole numbers; only checkers of bounds use this.
+"""Dynamic program for the best node counts of one job on a tree of groups; only checkers of bounds use it.
 
-A job that takes ``a_v`` nodes of group v, the sum of what it takes of the groups below, gains ``sum over v of
-gain_v(a_v)``. The program below finds the largest gain for each number of nodes, group by group from the leaves up.
-It is written for the checkers, and shares nothing with the programs of the solvers (`allocopt.kernels.insertion`).
+A job with ``a_v`` nodes in group v, the sum over the groups below v, gains ``sum over v of gain_v(a_v)``. The program
+finds the largest gain for each number of nodes, group by group from the leaves up, in whole numbers. It shares no code
+with the programs of the solvers (`allocopt.kernels.insertion`).
 """
 
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from allocopt.arrays import BoolArray, IntArray
 from allocopt.kernels.compiled import kernel
 
 IMPOSSIBLE = -(2**62)
-"""Gain in 64 bits of counts that are not allowed, less than any other."""
+"""Gain of counts that are not allowed, in 64 bits; less than any other gain."""
 LARGEST_GAIN = 2**60
-"""Gains whose absolute values add up to less are computed in 64 bits, others in whole numbers of any size."""
+"""Gains whose absolute values sum to less than this are computed in 64 bits, others in integers of any size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckTree:
-    """Groups from the leaves upwards, a group after those below it, the top last."""
+    """Groups from the leaves upwards: each group comes after those below it, the top last."""
 
     parent: IntArray  # group above each group, -1 for the top, shape ``(V,)``
-    is_leaf: BoolArray  # whether nothing is below a group
-    several: BoolArray  # whether there may be any number of such groups, each of which offers the same
-    first: IntArray  # the counts 0, 1, .. of group v stand at ``first[v] .. first[v + 1] - 1`` of tables
+    is_leaf: BoolArray  # whether a group has no groups below it
+    several: BoolArray  # whether a group stands for any number of equal groups
+    first: IntArray  # tables hold the counts 0, 1, .. of group v at ``first[v] .. first[v + 1] - 1``
 
     @classmethod
     def of(cls, parent: IntArray, widths: IntArray, several: BoolArray | None = None) -> "CheckTree":
@@ -39,16 +39,16 @@ class CheckTree:
         return cls(parent, is_leaf, np.zeros(n, dtype=np.bool_) if several is None else several, first)
 
     def best(self, gains: IntArray, largest: int, forbidden: BoolArray | None = None) -> list[int | None]:
-        """Return the largest gain of 0, 1, .. nodes at the top, None where there is none.
+        """Return the largest gain of 0, 1, .. nodes at the top, None for numbers that are not possible.
 
-        ``gains`` is laid out as `first` says, and so is ``forbidden``, counts that are not allowed. No sum of gains of
-        one job exceeds ``largest`` in absolute value.
+        ``gains`` and ``forbidden``, which marks counts that are not allowed, are laid out as `first` defines. No sum of
+        gains of one job may exceed ``largest`` in absolute value.
         """
         is_small = largest < LARGEST_GAIN
         kind: Any = np.int64 if is_small else np.object_
         impossible = IMPOSSIBLE if is_small else -8 * (largest + LARGEST_GAIN)
         values = np.full(len(gains), impossible, dtype=kind)
-        # What the groups below offer together, at first no node.
+        # The gains of the groups below, joined so far: at first 0 nodes are the only possible number.
         values[self.first[:-1]] = 0
         scratch = np.zeros(int(np.diff(self.first).max()), dtype=kind)
         gains = gains.astype(kind)
@@ -71,7 +71,7 @@ def fill_values(
     scratch: IntArray,  # as long as the longest table
     impossible: int,  # gain of counts that are not allowed, less than any other
 ) -> None:
-    """Find the largest gain of every number of nodes of every group, and of what is below it."""
+    """Find the largest gain for every number of nodes of every group, the groups below it included."""
     for v in range(parent.size):
         start, length, p = first[v], first[v + 1] - first[v], parent[v]
         for k in range(length):
@@ -85,7 +85,7 @@ def fill_values(
         for k in range(offered):
             scratch[k] = values[start + k]
         if several[v]:
-            # The first of several groups has a nodes, the others the rest.
+            # One of the equal groups has a nodes, the others have k - a.
             offered = room
             for k in range(1, room):
                 best = impossible
@@ -93,7 +93,7 @@ def fill_values(
                     if scratch[k - a] > impossible and values[start + a] > impossible:
                         best = max(best, scratch[k - a] + values[start + a])
                 scratch[k] = best
-        # From the largest number down, so that smaller ones are still those without this group.
+        # From the largest number down, so that smaller numbers do not include this group yet.
         for k in range(room - 1, -1, -1):
             best = impossible
             for a in range(min(k, offered - 1) + 1):

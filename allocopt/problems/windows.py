@@ -1,4 +1,4 @@
-"""A window of a cluster, as a topology problem if its jobs get whole nodes, otherwise as a placement problem."""
+"""Build the problem of a window: a topology problem if jobs get whole nodes, otherwise a placement problem."""
 
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -19,9 +19,9 @@ WindowSolution = Allocation | Placements
 
 
 def is_topology_window(requests: Collection[ClusterRequest], idle: BoolArray, free: IntArray) -> bool:
-    """Whether the jobs of a window make a topology problem.
+    """Return whether the window can be a topology problem.
 
-    They do if each gets a fixed number of whole nodes, and all may use the same idle nodes.
+    It can if each job gets a fixed number of whole nodes, and all jobs may use the same idle nodes.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-"""Back ends that solve binary programs, and the children that they run in.
+"""Back ends that solve binary programs, and the child processes in which they run.
 
-Each is a module with a ``VERSION`` and a function ``solve_program``, which solves the program of a `program.Request` on
-one thread, reports every improvement that the back end shows while it runs, and returns a `program.Outcome`.
+Each back end is a module with a ``VERSION`` and a function ``solve_program``. The function solves the program of a
+`program.Request` on one thread, reports the improvements during the solve, and returns a `program.Outcome`.
 """

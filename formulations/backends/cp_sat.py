@@ -1,7 +1,7 @@
 """CP-SAT, the constraint programming solver of OR-Tools.
 
-It works on integers: costs are multiplied by a scale and rounded *down*, so that its bound, divided by the scale,
-is a bound of the true costs.
+CP-SAT works on integers. Costs are multiplied by a scale and rounded *down*, so that its bound, divided by the scale,
+is a lower bound for the true costs.
 """
 
 import importlib.metadata
@@ -14,7 +14,7 @@ from allocopt.arrays import IntArray
 from formulations.backends.program import BinaryProgram, Outcome, Progress, Report, Request
 
 VERSION = f"OR-Tools {importlib.metadata.version('ortools')}"
-ROUNDING = 1e-9  # rounding that is aimed at, all costs of a solution together, relative to the least they can be
+ROUNDING = 1e-9  # target for the rounding of a solution's cost, relative to a lower bound of it
 LARGEST_COEFFICIENT = 2.0**50
 LARGEST_SUM = 2.0**61
 _LARGEST_SEED = 2**31 - 1
@@ -28,7 +28,7 @@ def solve_program(request: Request, report: Report) -> Outcome:
     literals = [model.new_bool_var("") for _ in program.costs]
     for lower, upper, columns, values in program.rows():
         held = [literals[column] for column in columns]
-        # Said as such: without presolve nothing else would find the cliques among the sums.
+        # Added as cliques: without presolve, CP-SAT would not recognize them among sums.
         if upper == 1 and set(values) == {1.0}:
             add = model.add_exactly_one if lower == 1 else model.add_at_most_one
             add(held)
@@ -43,7 +43,7 @@ def solve_program(request: Request, report: Report) -> Outcome:
             model.add_hint(literal, value)
     solver = cp_model.CpSolver()
     parameters = solver.parameters
-    # With several workers even a seed does not fix the answer.
+    # With several workers, a seed does not determine the answer.
     parameters.num_workers = 1
     parameters.random_seed = request.seed % _LARGEST_SEED
     parameters.max_time_in_seconds = request.seconds
@@ -51,11 +51,11 @@ def solve_program(request: Request, report: Report) -> Outcome:
         parameters.max_number_of_conflicts = request.steps
     parameters.relative_gap_limit = 0.0
     parameters.absolute_gap_limit = 0.0
-    # The relaxation of a packing problem is tight and its presolve finds little: with all rows in the linear program
-    # and without presolve the windows of the paper take a tenth of the time.
+    # The relaxation of a packing problem is tight, and presolve finds little. With all rows in the linear program and
+    # without presolve, the windows of the paper take a tenth of the time.
     parameters.linearization_level = 2
     parameters.cp_model_presolve = False
-    # It would take Ctrl-C for a limit and return a normal status.
+    # CP-SAT would treat Ctrl-C as a limit and return a normal status.
     parameters.catch_sigint_signal = False
     solver.best_bound_callback = lambda bound: report(Progress(None, bound / scale))
     status = solver.solve(model, _Reporter(literals, scale, report))
@@ -69,19 +69,22 @@ def solve_program(request: Request, report: Report) -> Outcome:
 
 
 def _integer_costs(program: BinaryProgram) -> tuple[float, IntArray]:
-    """Return a power of two and the costs times it, rounded down, as precise as `ROUNDING` asks, or as fits 64 bits."""
+    """Return a power of two and the costs times it, rounded down.
+
+    The scale is large enough for `ROUNDING`, or as large as 64 bits allow.
+    """
     if not program.costs.any():
         return 1.0, np.zeros(len(program.costs), dtype=np.int64)
     largest, total = float(np.abs(program.costs).max()), float(np.abs(program.costs).sum())
     fitting = min(LARGEST_COEFFICIENT / max(largest, 1e-300), LARGEST_SUM / max(total, 1e-300))
-    # The cheapest way to meet each equality row, and how many columns that takes.
+    # The least cost to satisfy each equality row, and the number of columns that takes.
     least = chosen = 0.0
     rows = program.matrix.tocsr()
     for row in np.flatnonzero(program.row_lower == program.row_upper).tolist():
         costs = program.costs[rows.indices[rows.indptr[row] : rows.indptr[row + 1]]]
         least += program.row_lower[row] * costs.min()
         chosen += program.row_lower[row]
-    # Rounding down loses less than one unit for every column that is chosen.
+    # Rounding down loses less than one unit for every chosen column.
     wanted = max(chosen, 1.0) / (ROUNDING * least) if least > 0 else fitting
     scale = math.ldexp(1.0, min(math.ceil(math.log2(wanted)), math.floor(math.log2(fitting))))
     return scale, np.floor(program.costs * scale).astype(np.int64)

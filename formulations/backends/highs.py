@@ -1,9 +1,9 @@
-"""HiGHS through SciPy, on the columns that matter.
+"""HiGHS through SciPy, restricted to the columns that matter.
 
-SciPy shows nothing of a solve before its end, and HiGHS spends most of its time on columns that no good solution
-has. So the linear relaxation comes first. Its row prices give a bound L (by weak duality, with no tolerance in it)
-and a reduced cost d of every column: a solution with a column outside the *core* ``d <= width`` costs at least
-``L + width``. HiGHS solves the core, which begins small, until its best solution costs no more than ``L + width``.
+SciPy reports nothing before the end of a solve, and HiGHS spends most of its time on columns that no good solution has.
+So the linear relaxation is solved first. Its row prices give a bound L (by weak duality, without tolerances) and a
+reduced cost d of every column. A solution with a column outside the *core* ``d <= width`` costs at least ``L + width``.
+HiGHS solves a core that begins small and grows until the best solution costs at most ``L + width``.
 """
 
 # Not highspy: it and ortools ship the same shared library, and one process cannot import both.
@@ -23,13 +23,13 @@ VERSION = f"SciPy {scipy.__version__}"  # which brings its HiGHS with it
 SMALLEST_CORE = 100
 COLUMNS_PER_ROW = 2
 GROWTH = 4  # factor by which the core grows while it holds no solution
-CLOSED = 1e-9  # relative distance of a solution from a bound that is rounding
-INTEGRAL = 1e-6  # distance from 0 or 1 that is rounding
+CLOSED = 1e-9  # relative distance of a solution from a bound that counts as rounding
+INTEGRAL = 1e-6  # distance from 0 or 1 that counts as rounding
 _OPTIMAL, _INFEASIBLE = 0, 2  # status codes of SciPy
 
 
 def solve_program(request: Request, report: Report) -> Outcome:
-    """Solve a program; see `formulations.backends`. HiGHS takes no seed through SciPy."""
+    """Solve a program; see `formulations.backends`. The seed is ignored, because SciPy does not pass one to HiGHS."""
     return _CoreSearch(request, report).run()
 
 
@@ -41,11 +41,11 @@ class _CoreSearch:
         self._cost = np.inf
 
     def run(self) -> Outcome:
-        """Price the rows, then solve cores until one is known to hold the optimum, or the limits are reached."""
+        """Price the rows, then solve cores until one is proved to hold the optimum or a limit is reached."""
         program = self._request.program
         if self._request.warm is not None:
             self._take(self._request.warm)
-        # Row prices and the optimal point are those of the linear relaxation. SciPy's types know dense matrices only.
+        # Solve the linear relaxation for row prices and its optimal point. SciPy's types allow dense matrices only.
         rows: Any = program.matrix.tocsr()
         equal = np.flatnonzero(program.row_lower == program.row_upper)
         above = np.flatnonzero(np.isfinite(program.row_upper) & (program.row_lower < program.row_upper))
@@ -76,7 +76,7 @@ class _CoreSearch:
         rising = np.sort(reduced_costs)
         n_core = max(SMALLEST_CORE, COLUMNS_PER_ROW * len(program.row_lower))
         width = -np.inf
-        # No solution that is better has a column outside the core of that width.
+        # Stop once no better solution can have a column outside the core of that width.
         while width < rising[-1] and not (
             self._chosen is not None and self._cost - least <= max(width, CLOSED * abs(self._cost))
         ):
@@ -90,7 +90,7 @@ class _CoreSearch:
         return Outcome(self._chosen, None if self._chosen is None else self._cost, True)
 
     def _solve_core(self, columns: IntArray) -> tuple[bool, float]:
-        """Solve the program on these columns; return whether that came to its end, and the bound."""
+        """Solve the program on these columns; return whether the solve was completed, and the bound."""
         program = self._request.program
         options: Any = {"time_limit": self._remaining(), "mip_rel_gap": 0.0}
         if self._request.steps is not None:
@@ -115,5 +115,5 @@ class _CoreSearch:
             self._report(Progress(chosen, None))
 
     def _remaining(self) -> float:
-        # HiGHS takes 0 for no limit at all.
+        # HiGHS interprets 0 as no limit.
         return max(1e-3, self._request.seconds - (time.perf_counter() - self._started))

@@ -1,4 +1,4 @@
-"""Binary programs, their files for other solvers, and the requests and answers of back ends.
+"""Binary programs, their files for other solvers, and requests to back ends and their answers.
 
 ========  ============================================================================================
 suffix    format
@@ -27,11 +27,11 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import UsageError
 from allocopt.files.writing import write_bytes
 
-TERMS_PER_LINE = 8  # in an LP file, whose lines must stay short
+TERMS_PER_LINE = 8  # terms per line of an LP file, whose lines must be short
 
 Numbers = IntArray | FloatArray
-Term = tuple[IntArray, Numbers | float]  # columns, and their values or one value that stands for all of them
-# A stem and axes: names ``stem_a_b_..`` of every combination of their values, the last axis running fastest.
+Term = tuple[IntArray, Numbers | float]  # columns, and their values or one value for all of them
+# A stem and axes. Names are ``stem_a_b_..`` for every combination of values, where the last axis changes fastest.
 Names = tuple[str, *tuple[IntArray, ...]]
 
 
@@ -46,7 +46,7 @@ class _Row(NamedTuple):
 class BinaryProgram:
     """Minimize ``costs @ x`` over binary x with ``row_lower <= matrix @ x <= row_upper``.
 
-    A side that a row does not have is infinite. Names are written out only when they are asked for.
+    A missing side of a row is infinite. Names are generated only when they are needed.
     """
 
     costs: FloatArray
@@ -83,19 +83,19 @@ class BinaryProgram:
         return float(self.costs[chosen].sum())
 
     def priced(self, row_prices: FloatArray) -> tuple[float, FloatArray]:
-        """Return the bound of row prices by weak duality, and by how much each column raises it when it is chosen."""
+        """Return the bound of row prices by weak duality, and the reduced cost of each column."""
         prices = np.where(np.isinf(self.row_lower), np.minimum(row_prices, 0.0), row_prices)
         prices = np.where(np.isinf(self.row_upper), np.maximum(prices, 0.0), prices)
         side = np.where(prices > 0, self.row_lower, self.row_upper)
         reduced = self.costs - self.matrix.T @ prices
-        # A side may be infinite where the price is zero, and zero times infinity is no number.
+        # If a price is zero, its side may be infinite, and zero times infinity is NaN.
         priced = prices != 0
         return float(prices[priced] @ side[priced] + np.minimum(reduced, 0.0).sum()), reduced
 
     def export(self, path: Path | str) -> None:
-        """Write the program in the format that the suffix of the path names; written beside and renamed.
+        """Write the program in the format of the path's suffix, to a temporary file that is renamed.
 
-        Raises `UsageError` if the suffix names none, `BadFileError` if the file cannot be written.
+        Raises `UsageError` if the suffix is unknown, `BadFileError` if the file cannot be written.
         """
         path = Path(path)
         if path.suffix not in _WRITERS:
@@ -104,13 +104,13 @@ class BinaryProgram:
 
 
 def names_of(stem: str, table: IntArray) -> list[Names]:
-    """Return names by the rows of a table, of which those that differ in the last index alone stand together."""
+    """Return names for the rows of a table; consecutive rows that differ only in the last index share an entry."""
     changes = np.flatnonzero((table[1:, :-1] != table[:-1, :-1]).any(axis=1)) + 1
     return [(stem, *part[:1, :-1].T, part[:, -1]) for part in np.split(table, changes) if len(part)]
 
 
 def column_numbers(**tables: IntArray) -> dict[tuple[str | int, ...], int]:
-    """Return the number of every row of tables that stand one behind the other, by the table's name and the row."""
+    """Return the column number of every row of consecutive tables, by the table's name and the row."""
     keys: list[tuple[str | int, ...]] = [(stem, *row) for stem, table in tables.items() for row in table.tolist()]
     return {key: number for number, key in enumerate(keys)}
 
@@ -124,7 +124,7 @@ def _written_out(named: Sequence[Names]) -> list[str]:
 
 
 class Rows:
-    """Rows of a program, in the order in which they are added; a row is the sum of some terms between its sides."""
+    """Rows of a program, in the order in which they are added; a row is a sum of terms between two sides."""
 
     def __init__(self) -> None:
         self._blocks: list[tuple[IntArray, IntArray, Numbers, Numbers, Numbers]] = []
@@ -145,7 +145,7 @@ class Rows:
     def program(
         self, costs: FloatArray, names: Sequence[Names], row_names: Sequence[Names] | None = None
     ) -> BinaryProgram:
-        """Make the program of these rows, which without names are numbered."""
+        """Return the program of these rows; rows without names are numbered."""
         row_of, columns, values, lower, upper = zip(*self._blocks, strict=True)
         counts = np.array([len(sides) for sides in upper])
         first = np.cumsum(counts) - counts
@@ -162,47 +162,50 @@ class Rows:
 
 
 class Formulation(Protocol):
-    """A problem written as a binary program, and the way back."""
+    """A problem written as a binary program, and the conversion of solutions in both directions."""
 
     def is_empty(self) -> bool:
-        """Whether nothing is left to decide, by default not; then there is no program."""
+        """Return whether nothing is left to decide, so that there is no program; by default False."""
         return False
 
     def program(self) -> BinaryProgram:
-        """Build the program."""
+        """Return the program."""
 
     def decode(self, chosen: IntArray) -> Any:
-        """Return the solution that the ones of a feasible point stand for; None if they stand for none."""
+        """Return the solution of a feasible point, given its columns that are 1; None if there is none."""
 
     def encode(self, solution: Any, /) -> IntArray | None:
-        """Return the ones of the point that stands for a solution, rising; None if the program left it out."""
+        """Return the columns that are 1 for a solution, sorted; None if the program leaves the solution out."""
 
     def is_whole(self) -> bool:
-        """Whether it has every solution of the problem, by default so; if not, its having none says nothing."""
+        """Return whether the program has every solution of the problem; by default True.
+
+        Only then does an infeasible program prove that the problem is infeasible.
+        """
         return True
 
     def bound_of(self, bound: float) -> float:
-        """Return the bound on the problem's objective that follows from one of the program, by default that."""
+        """Return the bound on the problem's objective, given one of the program; by default the same."""
         return bound
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A solve that a back end is asked for.
+    """A request to a back end to solve a program.
 
-    Its costs are scaled so that the largest lies in 2**15 .. 2**16, where absolute tolerances mean what they should.
+    Its costs are scaled so that the largest lies in 2**15 .. 2**16, which suits the absolute tolerances of back ends.
     """
 
     program: BinaryProgram
-    seconds: float  # of wall clock; infinity for no limit
+    seconds: float  # wall clock time; infinity for no limit
     seed: int = 0  # from 0 on; a back end without randomness ignores it
-    steps: int | None = None  # branch-and-bound nodes, or conflicts where the back end counts those; None for no limit
-    warm: IntArray | None = None  # columns that are 1 in a feasible solution to begin with; may be ignored
+    steps: int | None = None  # most branch-and-bound nodes, or conflicts for CP-SAT; None for no limit
+    warm: IntArray | None = None  # columns that are 1 in a feasible solution to start from; may be ignored
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A better solution, as columns that are 1, rising, or a better lower bound, or both, while the search goes on."""
+    """A better solution (its columns that are 1, sorted), a better lower bound, or both, reported during a search."""
 
     chosen: IntArray | None
     bound: float | None
@@ -210,9 +213,9 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Progress):
-    """The end of a solve; what is proved is that the best solution is optimal, or that there is none."""
+    """The end of a solve."""
 
-    is_proved: bool
+    is_proved: bool  # whether the best solution is proved optimal or, without a solution, infeasibility is proved
 
 
 Report = Callable[[Progress], None]
@@ -222,7 +225,7 @@ def _json(program: BinaryProgram) -> bytes:
     columns = zip(program.column_names(), program.costs.tolist(), strict=True)
     rows = []
     for name, row in zip(program.row_names(), program.rows(), strict=True):
-        # JSON knows no infinity.
+        # JSON has no infinity.
         lower, upper = (side if math.isfinite(side) else None for side in (row.lower, row.upper))
         rows.append({"name": name} | row._asdict() | {"lower": lower, "upper": upper})
     document = {
@@ -244,7 +247,7 @@ def _lp(program: BinaryProgram) -> bytes:
         if row.lower == row.upper:
             sides = [("", "=", row.upper)]
         present = [side for side in sides if math.isfinite(side[2])]
-        # The format has no ranges: a row of two sides is two rows here, whose names differ by a suffix.
+        # The format has no ranges, so a row with two sides becomes two rows whose names differ by a suffix.
         for suffix, relation, side in present:
             lines += [f" {row_name}{suffix if len(present) > 1 else ''}:", *terms, f"  {relation} {side:.17g}"]
     lines += ["Binaries", *(f" {name}" for name in names), "End"]
@@ -259,7 +262,7 @@ def _terms(values: list[float], names: list[str]) -> list[str]:
 def _mps(program: BinaryProgram) -> bytes:
     names, row_names, kinds, sides, ranges = program.column_names(), program.row_names(), [], [], []
     for name, lower, upper in zip(row_names, program.row_lower.tolist(), program.row_upper.tolist(), strict=True):
-        # Equal, at most (with a range where it has two sides), at least, or free.
+        # Equal, at most (with a range if it has two sides), at least, or free.
         kind, side = ("E" if lower == upper else "L", upper) if math.isfinite(upper) else ("G", lower)
         kinds.append(f" {kind if math.isfinite(side) else 'N'} {name}")
         sides += [f" rhs {name} {side:.17g}"] if math.isfinite(side) else []

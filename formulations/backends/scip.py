@@ -26,17 +26,17 @@ def solve_program(request: Request, report: Report) -> Outcome:
             "limits/totalnodes": -1 if request.steps is None else request.steps,
             "limits/gap": 0.0,
             "limits/absgap": 0.0,
-            # Wall clock, not the processor's.
+            # Wall clock, not CPU time.
             "timing/clocktype": 2,
             "randomization/randomseedshift": request.seed % _LARGEST_SEED,
             "parallel/maxnthreads": 1,
             "lp/threads": 1,
-            # SCIP would swallow Ctrl-C, print a line on standard output, and end as if by itself.
+            # SCIP would intercept Ctrl-C, print a line to standard output, and end normally.
             "misc/catchctrlc": False,
         }
     )
     variables = [model.addVar(vtype="B", obj=cost) for cost in program.costs.tolist()]
-    # Coefficient by coefficient: adding up Python expressions takes twice as long.
+    # Adding coefficients one by one takes half the time of adding Python expressions.
     for row in program.rows():
         first = row.values[0] * variables[row.columns[0]]
         left, right = (side if math.isfinite(side) else None for side in (row.lower, row.upper))
@@ -50,7 +50,7 @@ def solve_program(request: Request, report: Report) -> Outcome:
         model.addSol(solution)
     reporter = _Reporter(variables, report)
     model.includeEventhdlr(reporter, "report", "reports better solutions and bounds")
-    # Unlike optimize(), this lets the thread run that ends the process when the parent is gone.
+    # Unlike optimize(), this releases the lock of the interpreter, so that the thread that watches the parent runs.
     model.optimizeNogil()
     reporter.on = False
     chosen = _chosen(model, variables) if model.getNSols() else None
@@ -60,7 +60,7 @@ def solve_program(request: Request, report: Report) -> Outcome:
 class _Reporter(Eventhdlr):
     """Reports every better solution and bound while it is on.
 
-    It must be off when the model is freed: the bound that SCIP names while it takes its tree apart is none. For the
+    It must be off when the model is freed: the bound that SCIP states while it frees its tree is not valid. For the
     same reason it does not listen to DUALBOUNDIMPROVED.
     """
 
@@ -81,7 +81,7 @@ class _Reporter(Eventhdlr):
         if not self.on:
             return
         better = event.getType() == PY_SCIP_EVENTTYPE.BESTSOLFOUND
-        # Before and after that stage the bound that SCIP names is none.
+        # SCIP's bound is valid only in this stage.
         bound = _bound(self.model) if self.model.getStage() == PY_SCIP_STAGE.SOLVING else None
         if better or (bound is not None and bound > self._best_bound):
             self._best_bound = self._best_bound if bound is None else bound

@@ -1,4 +1,4 @@
-"""Base of the solvers by integer programming: a formulation, a back end in a child process, and the record of a run."""
+"""Base of solvers by integer programming, and the child processes in which their back ends run."""
 
 import importlib.metadata
 import logging
@@ -30,7 +30,7 @@ from formulations.backends.program import BinaryProgram, Formulation, Outcome, P
 
 
 class _BackEndDiedError(AllocoptError):
-    """The child process of a back end ended by itself."""
+    """The child process of a back end ended unexpectedly."""
 
 
 class _Child:
@@ -44,13 +44,13 @@ class _Child:
         environment = child_environment(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
         command = module_command("formulations.backends.worker", module)
         self._pipe, theirs = Pipe()
-        # A process group of its own: Ctrl-C in a terminal is for the parent, even while the child starts.
+        # The child has its own process group, so that Ctrl-C in a terminal reaches only the parent.
         with theirs:
             self._process = subprocess.Popen(
                 command, stdin=theirs.fileno(), stdout=theirs.fileno(), env=environment, process_group=0
             )
         self._answers: SimpleQueue[Any] = SimpleQueue()
-        # Not of this object: the thread would keep it from being forgotten.
+        # Local names, because a reference to this object in the thread would prevent its collection.
         pipe, process, answers = self._pipe, self._process, self._answers
 
         def receive() -> None:
@@ -63,22 +63,22 @@ class _Child:
         threading.Thread(target=receive, daemon=True).start()
 
     def is_free(self) -> bool:
-        """Whether it lives, in this process, and has answered all that it was asked."""
+        """Return whether the child is alive, belongs to this process, and has answered all requests."""
         return not self._busy and self._owner == os.getpid() and self._process.poll() is None
 
     def wait_until_ready(self, clock: Clock) -> bool:
-        """Wait for the version; return whether it comes in time. Raises `_BackEndDiedError` if the child has ended."""
+        """Wait for the version; return whether it arrives in time. Raises `_BackEndDiedError` if the child ends."""
         with suppress(Empty):
             self.version = self.version or cast(str, self._answer(clock, 0.0))
         return self.version is not None
 
     def solve(self, request: Request, clock: Clock, grace: float) -> Iterator[Progress]:
-        """Yield the reports of a solve up to the outcome, or to ``grace`` seconds after the time is up.
+        """Yield the reports of a solve, until the outcome or ``grace`` seconds after the time limit.
 
         Raises `_BackEndDiedError` if the child ends before it has answered.
         """
         self._busy = True
-        # If the child is gone, its answers say so.
+        # If the child has ended, the wait for its answer raises the error.
         with suppress(OSError):
             self._pipe.send(request)
         while self._busy:
@@ -90,15 +90,15 @@ class _Child:
             yield answer
 
     def kill(self) -> None:
-        """End the process, whatever it does; a copy of this object in a forked process leaves it alone."""
+        """Kill the process, unless this object is a copy in a forked process."""
         if self._owner == os.getpid():
-            # The reading thread waits for its end, which takes a while if it has much memory to give back.
+            # The reading thread waits for the end of the process, which takes a while if it has to free much memory.
             self._process.kill()
 
     def _answer(self, clock: Clock, grace: float) -> Any:
         left = clock.remaining()
         while True:
-            # In parts, where the caller may cancel the solve.
+            # Wait in short parts if the caller may cancel the solve.
             part = left + grace if clock.is_cancelled is None else min(left + grace, CANCEL_S)
             try:
                 answer = self._answers.get(timeout=None if math.isinf(part) else part)
@@ -115,7 +115,7 @@ class _Child:
 
 
 class _ChildPool:
-    """Children that run a module of `formulations.backends`, kept alive between solves and ended with the pool."""
+    """Child processes for a module of `formulations.backends`, kept alive between solves and killed with the pool."""
 
     def __init__(self, module: str) -> None:
         self.version: str | None = None
@@ -131,9 +131,9 @@ class _ChildPool:
 
     @contextmanager
     def child(self) -> Iterator[_Child]:
-        """Lend a child; it is kept if it has nothing left to do at the end, and killed otherwise."""
+        """Lend a child; afterwards it is kept if it is idle, and killed otherwise."""
         child: _Child | None = None
-        # Another thread may take the last one between a look at the list and the pop.
+        # Another thread may take the last child between a check of the list and the pop.
         with suppress(IndexError):
             while not (child := self._free.pop()).is_free():
                 child.kill()
@@ -149,16 +149,16 @@ class _ChildPool:
                 child.kill()
 
 
-# This process's children of a back end, whichever solver asks: starting one takes half a second.
+# All solvers of this process share the children of a back end, because starting one takes half a second.
 pool_of = cache(_ChildPool)
 
 
 LOGGER = logging.getLogger(__name__)
 
-# The margin: a constant and a share of the limit, up to a largest. A back end is asked to stop by itself so many
-# seconds before the end of the limit, and killed so many after it.
+# The margin is a constant plus a share of the limit, the share up to a largest value. A back end has to stop one margin
+# before the end of the limit, and is killed one margin after it.
 MARGIN_S, MARGIN_SHARE, LARGEST_MARGIN_S = 0.01, 0.01, 0.5
-CANCEL_S = 0.05  # between two questions whether the solve was cancelled
+CANCEL_S = 0.05  # seconds between two checks whether the solve was cancelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,16 +173,16 @@ class BackEnd:
     def solve(
         self, problem: Problem, run: Run, formulation: Formulation, budget: Budget, seed: int, warm_start: object
     ) -> StopReason:
-        """Let a child process solve a program while there is time, take what it shows, and return why it ended.
+        """Solve a program in a child process within the time limit, record its reports, and return why it stopped.
 
-        The iterations of the budget limit the back end's own steps. The child stays for the next solve of this process.
+        The iterations of the budget limit the back end's steps. The child stays alive for the next solve.
         """
         margin = MARGIN_S + min(MARGIN_SHARE * (run.clock.seconds or 0.0), LARGEST_MARGIN_S)
         with pool_of(self.module).child() as child:
-            # The program is built while the child starts.
+            # Build the program while the child starts.
             program = formulation.program()
             warm = None if warm_start is None else formulation.encode(warm_start)
-            # The version is what a child says first, so that it is known even if there is no time left to solve.
+            # A child sends its version first, so that it is known even if no time is left to solve.
             ready = child.wait_until_ready(run.clock)
             seconds = run.clock.remaining() - margin
             if not ready or seconds <= 0:
@@ -198,7 +198,7 @@ class BackEnd:
                             verify(problem, solution)
                             run.offer(solution)
                         except InvalidSolutionError as error:
-                            # Its tolerances let something pass.
+                            # Tolerances of the back end can cause slight violations.
                             LOGGER.warning("an answer of %s breaks a rule and is not used: %s", self.solver, error)
                     elif (
                         answer.chosen is None
@@ -207,10 +207,10 @@ class BackEnd:
                         and formulation.is_whole()
                     ):
                         if run.solution is not None:
-                            raise AllocoptError("the back end says that there is no solution, but one is known")
+                            raise AllocoptError("the back end reports infeasibility, but a solution is known")
                         run.prove_infeasible()
             except _BackEndDiedError as error:
-                LOGGER.warning("%s; the answer is the best that is known", error)
+                LOGGER.warning("%s; the result is the best solution known", error)
         if run.clock.remaining() <= 2 * margin:
             return StopReason.TIME_LIMIT
         return StopReason.COMPLETED if budget.iterations is None else StopReason.ITERATIONS
@@ -221,36 +221,36 @@ HIGHS = BackEnd("highs", "scipy", "SciPy", "HiGHS")
 CP_SAT = BackEnd("cp_sat", "ortools", "OR-Tools", "CP-SAT")
 
 P = TypeVar("P", bound=Problem)
-T = TypeVar("T")  # tables that are made of a problem before it is formulated
+T = TypeVar("T")  # tables that are computed from a problem before it is formulated
 
 
 @dataclass(frozen=True)
 class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
-    """A solver that hands a binary program to a back end, which runs in a child process and is killed if it overruns.
+    """A solver that passes a binary program to a back end in a child process, which is killed if it overruns.
 
-    If a back end crashes in a solve, the answer is the best that it had shown, and a warning is logged. Iterations are
-    branch-and-bound nodes, CP-SAT's conflicts.
+    If the back end crashes, the result is the best solution reported so far, and a warning is logged. Iterations are
+    branch-and-bound nodes, or conflicts for CP-SAT.
     """
 
     back_end: BackEnd
 
     strategies: ClassVar[frozenset[Strategy]] = frozenset()
     no_model: ClassVar[str] = ""
-    """What makes a problem too small to have a model, for a message."""
+    """Reason why a problem can have an empty model, for messages."""
 
     @classmethod
     def scip(cls) -> Self:
-        """Return the solver that asks SCIP."""
+        """Return the solver that uses SCIP."""
         return cls(SCIP)
 
     @classmethod
     def highs(cls) -> Self:
-        """Return the solver that asks HiGHS."""
+        """Return the solver that uses HiGHS."""
         return cls(HIGHS)
 
     @classmethod
     def cp_sat(cls) -> Self:
-        """Return the solver that asks CP-SAT."""
+        """Return the solver that uses CP-SAT."""
         return cls(CP_SAT)
 
     @property
@@ -260,7 +260,7 @@ class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
     @property
     @abstractmethod
     def largest_nonzeros(self) -> int:
-        """Nonzeros of the largest program that is taken."""
+        """Most nonzeros of a program that it takes."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -268,14 +268,14 @@ class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
         return Capabilities(self.strategies, promises, f"{self.largest_nonzeros:,} nonzeros of the model")
 
     def too_many(self, nonzeros: int) -> str | None:
-        """Return why a model with so many nonzeros is too large, or None."""
+        """Return why a model with this number of nonzeros is too large; None if it is not."""
         if nonzeros <= self.largest_nonzeros:
             return None
-        return f"its model would have {nonzeros:,} nonzeros, the largest taken has {self.largest_nonzeros:,}"
+        return f"its model would have {nonzeros:,} nonzeros, at most {self.largest_nonzeros:,} are supported"
 
     @property
     def version(self) -> str:
-        """Version of the package that brings the back end; that of the solver in it too, once it has run."""
+        """Version of the package with the back end, and of the solver in it once it has run."""
         back_end = self.back_end
         return pool_of(back_end.module).version or f"{back_end.title} {importlib.metadata.version(back_end.package)}"
 
@@ -284,18 +284,18 @@ class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
 
     @abstractmethod
     def tables(self, problem: P) -> T:
-        """Make the tables of a problem."""
+        """Return the tables of a problem."""
 
     @abstractmethod
     def prepare(self, problem: P, tables: T, run: Run) -> object:
-        """Bound a problem and offer what is quickly found; return the solution to begin with, or None."""
+        """Record a bound and solutions that are found quickly; return the solution to start from, or None."""
 
     @abstractmethod
     def formulate(self, problem: P, tables: T, known: float | None = None) -> Formulation:
-        """Write a problem as a binary program; empty if none of its solutions is better than the objective known."""
+        """Return the formulation of a problem; empty if no solution can be better than the known objective."""
 
     def program(self, problem: P) -> BinaryProgram:
-        """Build the whole program of a problem, whatever its size."""
+        """Return the whole program of a problem, regardless of its size."""
         formulation = self.formulate(problem, self.tables(problem))
         if formulation.is_empty():
             raise UsageError(f"{problem.name!r} has no model: {self.no_model}")
@@ -313,7 +313,7 @@ class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
         formulation = self.formulate(problem, tables, run.objective)
         if not formulation.is_empty():
             return self.back_end.solve(problem, run, formulation, budget, seed, warm_start)
-        # Nothing is worth more than what the bound before has left.
+        # An empty formulation proves that no solution is better.
         if run.objective is not None:
             run.prove(run.objective, run.certificate)
         return StopReason.PROVED

@@ -1,7 +1,7 @@
 """The child process: ``python -m formulations.backends.worker MODULE`` runs one back end on requests.
 
-Requests come and answers go on the socket that is its standard input. It ends when the socket closes, even in the
-middle of a solve, so that it never outlives its parent.
+Requests and answers use the socket that is its standard input. The process ends when the socket closes, even during a
+solve, so that it never outlives its parent.
 """
 
 import importlib
@@ -20,16 +20,16 @@ import numpy as np
 from allocopt.interruption import SIGNALS
 from formulations.backends.program import Progress, Request
 
-# Costs are scaled by a power of two, so without rounding, until the largest is below two to this power.
+# Costs are scaled by a power of two, which does not round, so that the largest is just below two to this power.
 LARGEST_COST_EXPONENT = 16
 
 
 def main(module: str) -> None:
-    """Serve requests until the parent closes its end."""
-    # They reach all processes of the group; what they mean here is for the parent to say.
+    """Serve requests until the parent closes its end of the socket."""
+    # Signals may reach all processes of the group; only the parent decides what they mean.
     for interruption in SIGNALS:
         signal.signal(interruption, signal.SIG_IGN)
-    # Standard output is the socket too: native code must not print there.
+    # Standard output is the same socket, so native code must not print to it.
     parent = Connection(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     requests: SimpleQueue[Request] = SimpleQueue()
@@ -38,13 +38,13 @@ def main(module: str) -> None:
         with suppress(EOFError, OSError):
             while True:
                 requests.put(parent.recv())
-        # The parent is gone: nothing is waited for, least of all the solve in the other thread.
+        # The parent has ended, so exit without waiting for the solve in the other thread.
         os._exit(0)
 
     threading.Thread(target=receive, daemon=True).start()
     back_end = importlib.import_module(f"formulations.backends.{module}")
     parent.send(back_end.VERSION)
-    # One answer at a time: some solvers report from threads of their own.
+    # Send one answer at a time, because some solvers report from their own threads.
     turn = threading.Lock()
     while True:
         request = requests.get()
@@ -54,7 +54,7 @@ def main(module: str) -> None:
             with turn:
                 parent.send(answer if answer.bound is None else replace(answer, bound=answer.bound / scale))
 
-        # A power of two, so that nothing is rounded.
+        # The scale is a power of two, so that nothing is rounded.
         program = replace(request.program, costs=request.program.costs * scale)
         send(back_end.solve_program(replace(request, program=program), send))
 

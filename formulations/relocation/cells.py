@@ -1,8 +1,8 @@
-"""Cells: nodes that no rule of a relocation tells apart, so that a program need only count them.
+"""Cells: groups of nodes that are equivalent in a relocation, so that a program only needs to count them.
 
-Nodes are of one cell if they lie in the same leaf group, have the same free amounts beside jobs that must stay, are in
-the same sets of nodes, and hold the same job that may leave, or none. A node with several such jobs is a cell of its
-own. So is every node if two jobs that get new nodes could share one.
+Nodes belong to the same cell if they lie in the same leaf group and the same node sets, have the same free amounts
+beside jobs that must stay, and hold the same job that may leave, or none. A node with several jobs that may leave is a
+separate cell. If two jobs that get new nodes could share one, every node is a separate cell.
 """
 
 from collections.abc import Sequence
@@ -22,19 +22,19 @@ class Cells:
     Parameters
     ----------
     nodes
-        Nodes of each cell, rising.
+        Nodes of each cell, sorted.
     of_node
         Cell of each node, shape ``(nodes,)``.
     first
         First node of each cell, shape ``(cells,)``.
     free
-        Amounts that a node of each cell has beside jobs that must stay, shape ``(cells, resources)``.
+        Amounts of a node of each cell without those of jobs that must stay, shape ``(cells, resources)``.
     is_taken
         Whether a job that must stay is on the nodes of each cell.
     is_closed
-        Whether nothing may be placed there: the nodes have to be empty, or a job that must stay has them alone.
+        Whether no job may be placed there: the nodes have to be empty, or an exclusive job must stay there.
     residents
-        Numbers of the running jobs that may leave, of each cell.
+        Numbers of the running jobs on each cell that may leave.
     never_share
         Whether no two jobs that get new nodes could share one.
     """
@@ -63,7 +63,7 @@ class Cells:
         np.subtract.at(free, nodes[~may_leave], problem.taken[~may_leave])
         is_taken[nodes[~may_leave]] = True
         is_alone[nodes[~may_leave & problem.is_exclusive[jobs]]] = True
-        # Of jobs that may leave: one of each node, its tasks there, and how many there are.
+        # Jobs that may leave: for each node one of them, its tasks there, and the number of them.
         jobs, nodes, tasks = problem.pieces[:, may_leave]
         resident = np.full((2, problem.size), -1, dtype=np.int64)
         resident[0, nodes], resident[1, nodes] = jobs, tasks
@@ -102,7 +102,7 @@ class Cells:
 
 
 def placeable(problem: RelocationProblem) -> list[ClusterRequest]:
-    """Return the requests that may get new nodes: of running jobs that may move, then of waiting gangs."""
+    """Return the requests of jobs that may get new nodes: running jobs that may move, then waiting gangs."""
     moving = (job.request for job in problem.running if job.move_cost is not None)
     return [*moving, *(gang.request for gang in problem.waiting)]
 
@@ -113,19 +113,19 @@ def least_tasks(request: ClusterRequest) -> int:
 
 
 def pieces_of(requests: Sequence[ClusterRequest]) -> set[tuple[int, ...]]:
-    """Return what jobs take of a node at least, each after whether it has the node alone."""
+    """Return for each request whether it is exclusive, followed by the least amounts that it takes of a node."""
     return {(int(one.is_exclusive), *(one.per_node + least_tasks(one) * one.per_task).tolist()) for one in requests}
 
 
 def fill_nodes(requests: Sequence[ClusterRequest], capacity: IntArray) -> bool:
-    """Whether no two pieces of these jobs fit on one node."""
+    """Return whether no two of these jobs can share a node."""
     half = capacity.max(axis=0, initial=0) // 2
     shared = [one.per_node + least_tasks(one) * one.per_task for one in requests if not one.is_exclusive]
     return not shared or bool((np.array(shared) > half).all(axis=0).any())
 
 
 def _mask_numbers(requests: Sequence[ClusterRequest], size: int) -> IntArray:
-    """Return numbers that differ between nodes of which a job may have only one, shape ``(1, nodes)``."""
+    """Return a number per node, equal for nodes that lie in the same node sets, shape ``(1, nodes)``."""
     distinct = {id(one.masks): one.masks for one in requests if not one.masks.all()}
     if not distinct:
         return np.zeros((1, size), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What it costs to free nodes for gangs, by leaf group: how many nodes of a group become usable for which costs."""
+"""Costs of freeing nodes for gangs, by leaf group and number of nodes."""
 
 import numpy as np
 
@@ -8,12 +8,12 @@ from formulations.relocation.cells import Cells, pieces_of
 
 
 class FreedNodes:
-    """What it costs to make nodes usable for gangs, by leaf group.
+    """Costs of making nodes usable for gangs, by leaf group.
 
-    A node is usable once any gang has room there. A *pair* is a job that is in the way, and a group in which it is. Its
-    cost of leaving at all is split over its pairs: these are their *shares*. Jobs leave nodes by *items*. Where a job
-    can only stop, the nodes of a group on which it alone is in the way are one item; any other node is an item by
-    itself. An item costs a part of the share of each of its pairs, and what its jobs pay for each node when they move.
+    A node is usable once any gang has room there. A *pair* is a job that is in the way, and a group in which it is. The
+    job's cost of leaving is split over its pairs; these are their *shares*. Nodes become usable in *items*. If a job
+    can only stop, the nodes of a group on which it is the only job in the way are one item; any other node is a
+    separate item. An item costs a part of the share of each of its pairs, plus the costs per node of jobs that move.
 
     Parameters
     ----------
@@ -28,13 +28,13 @@ class FreedNodes:
     group: IntArray
     """Group of each pair."""
     is_split: BoolArray
-    """Whether the job of each pair has others."""
+    """Whether the job of each pair has other pairs."""
     costs: FloatArray
-    """What it costs each running job to leave at all; infinity if it may not."""
+    """Cost of leaving of each running job, without costs per node; infinity if it must not leave."""
     shares: FloatArray
     """Share of each pair in the cost of its job."""
     least: FloatArray
-    """The least cost of so many nodes of a group or more, shape ``(groups, most + 1)``; infinity if it has fewer."""
+    """The least cost of n or more usable nodes of a group, shape ``(groups, most + 1)``; infinity if it has fewer."""
 
     def __init__(self, problem: RelocationProblem, cells: Cells) -> None:
         group, running = problem.groups[0], problem.running
@@ -61,7 +61,7 @@ class FreedNodes:
         self._own = np.bincount(self._item, by_node[jobs], n_items)
         of_item = np.zeros(n_items, dtype=np.int64)
         of_item[self._item] = group[nodes]
-        # Items of a group are numbered, so that those of one number in all groups are looked at together.
+        # Number the items of each group, so that items with the same number are handled for all groups at once.
         ranked = np.argsort(of_item, kind="stable")
         number = np.empty(n_items, dtype=np.int64)
         number[ranked] = np.arange(n_items) - np.searchsorted(of_item[ranked], np.arange(n_groups))[of_item[ranked]]
@@ -75,7 +75,7 @@ class FreedNodes:
         return len(self._counts) - 1
 
     def split(self, shares: FloatArray) -> None:
-        """Split the costs of jobs over their groups anew, by pair."""
+        """Set new shares of pairs, and update `least`."""
         self.shares = shares
         costs = self._own + np.bincount(self._item, self._part * shares[self._pair], len(self._nodes))
         least = np.where(self._counts <= self._idle[:, None], 0.0, np.inf)
@@ -89,14 +89,14 @@ class FreedNodes:
         self.least = least
 
     def parts(self, groups: IntArray, counts: IntArray) -> tuple[FloatArray, IntArray, IntArray, FloatArray]:
-        """Return who leaves for the cheapest so many nodes of some groups.
+        """Return the costs of the cheapest ``counts`` nodes of some groups.
 
         Returns
         -------
         own
-            What jobs pay for the nodes by themselves, for each of the groups.
+            Costs per node of the jobs that move, for each of the groups.
         place, pair, part
-            The parts of shares that are paid: place among the groups, pair, and which part of its share.
+            The parts of shares that are paid: index into ``groups``, pair, and part of its share.
         """
         left: IntArray = counts.copy()
         place = np.full(len(self._nodes), -1)
@@ -110,12 +110,12 @@ class FreedNodes:
 
 
 def leaving_cost(job: PlacedJob) -> float:
-    """Return the lower cost of stopping a job and of moving it at all; infinity if it may do neither."""
+    """Return the lower of the costs of stopping and moving a job, without costs per node; infinity if it must stay."""
     return min(cost if cost is not None else np.inf for cost in (job.stop_cost, job.move_cost))
 
 
 def node_cost(job: PlacedJob, most: int) -> float:
-    """Return what a job pays at least for each node that it leaves, at most so many, beside `leaving_cost`."""
+    """Return the least cost of a job, beside `leaving_cost`, for each of at most ``most`` nodes that it leaves."""
     if job.move_cost is None or not most:
         return 0.0
     if job.stop_cost is None:
@@ -124,7 +124,7 @@ def node_cost(job: PlacedJob, most: int) -> float:
 
 
 def _in_way(problem: RelocationProblem, cells: Cells) -> tuple[BoolArray, BoolArray]:
-    """Return which nodes gangs could use, and which pieces of running jobs have to leave for that."""
+    """Return whether gangs could use each node, and whether each piece of a running job has to leave for that."""
     jobs, nodes, _ = problem.pieces
     is_alone = problem.is_exclusive[jobs]
     free, is_taken = cells.free[cells.of_node], cells.is_taken[cells.of_node]
@@ -135,7 +135,7 @@ def _in_way(problem: RelocationProblem, cells: Cells) -> tuple[BoolArray, BoolAr
             is_beside |= ~is_alone & (np.array(amounts) + problem.taken <= free[nodes]).all(axis=1)
     is_usable &= ~cells.is_closed[cells.of_node]
     is_usable &= np.logical_or.reduce([gang.request.masks.any(axis=0) for gang in problem.waiting])
-    # Those that have to leave anyway cost nothing more.
+    # Jobs that have to leave anyway add no cost.
     leaves = np.array([job.may_leave for job in problem.running], dtype=np.bool_)
     leaves[list(problem.leaving)] = False
     return is_usable, is_usable[nodes] & leaves[jobs] & ~is_beside

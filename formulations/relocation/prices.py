@@ -1,16 +1,17 @@
-"""Prices of nodes: a bound on what it costs to start gangs, and the leaf groups that are worth a look.
+"""Prices of nodes: a lower bound on the cost of starting gangs, and the leaf groups that can be part of good answers.
 
-A Lagrangian relaxation: gangs pay for nodes, and each leaf group gives what pays best, whatever the others give. Gang k
-pays ``mu_k`` for a node and gets ``nu_k`` back for each leaf group that it uses. The cost c_j of letting a running job
-leave is split over its groups, ``sum_g lambda_{j,g} = c_j``. For all such prices a relocation costs at least
+This is a Lagrangian relaxation: gangs pay for nodes, and each leaf group gives the nodes that pay best, independently
+of the other groups. Gang k pays ``mu_k`` for a node, less ``nu_k`` for each leaf group that it uses. The cost c_j of a
+running job's leaving is split over its groups, ``sum_g lambda_{j,g} = c_j``. For all such prices a relocation costs at
+least
 
     ``L = sum_k min(wait_cost_k, mu_k least_nodes_k - nu_k most_groups_k) + sum_g v_g``
 
-with ``v_g = min_n F_g(n) - P(n)``. ``F_g(n)`` is the least cost for which n nodes of group g become usable
-(`formulations.relocation.freed_nodes`), ``P(n)`` the most that gangs pay for n nodes of one group. If gang k gets nodes
-of g, a relocation costs at least ``L - v_g + min_n F_g(n) - P_k(n)``, where P_k is what gangs pay if k is among them.
-The best prices are the dual solution of a linear program over what groups may give, which grows by what pays at its
-prices (Dantzig and Wolfe 1960, doi:10.1287/opre.8.1.101).
+with ``v_g = min_n F_g(n) - P(n)``. ``F_g(n)`` is the least cost of making n nodes of group g usable
+(`formulations.relocation.freed_nodes`), and ``P(n)`` is the most that gangs pay for n nodes of one group. If gang k
+gets nodes of g, a relocation costs at least ``L - v_g + min_n F_g(n) - P_k(n)``, where P_k is the most that gangs pay
+if k is among them. The best prices are the dual solution of a linear program over the offers of groups. Column
+generation adds the offers that pay at its prices (Dantzig and Wolfe 1960, doi:10.1287/opre.8.1.101).
 """
 
 from dataclasses import dataclass, replace
@@ -26,23 +27,23 @@ from formulations.relocation.cells import Cells, fill_nodes
 from formulations.relocation.freed_nodes import FreedNodes, leaving_cost, node_cost
 
 MOST_ROUNDS = 40
-FIRST_GROUPS = 3  # times as many as a gang needs are offered at first, for each number of nodes
-MISSING = 10.0  # price of a node that a gang lacks which must start, over the largest cost of a job
-CLOSED = 1e-9  # of the largest cost of a job: what pays less is rounding
+FIRST_GROUPS = 3  # offers at the beginning, for each number of nodes, as a multiple of the groups that a gang needs
+MISSING = 10.0  # price of a missing node of a gang that must start, as a multiple of the largest cost of a job
+CLOSED = 1e-9  # gain of an offer that counts as rounding, as a share of the largest cost of a job
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prices:
-    """What the best prices say.
+    """Bounds by the best prices.
 
     Parameters
     ----------
     bound
-        No relocation costs less.
+        Lower bound of the cost of any relocation.
     least_cost
-        No relocation in which a gang gets nodes of a leaf group costs less, shape ``(gangs, groups)``.
+        Lower bound of the cost if a gang gets nodes of a leaf group, shape ``(gangs, groups)``.
     is_used
-        Whether the linear program takes anything of each leaf group.
+        Whether the linear program uses each leaf group.
     """
 
     bound: float
@@ -51,9 +52,9 @@ class Prices:
 
     @classmethod
     def of(cls, problem: RelocationProblem, cells: Cells) -> "Prices | None":
-        """Return the prices of a problem.
+        """Return the bounds of a problem by prices.
 
-        None if it has no gangs or leaf groups, if no gang could ever start, or if gangs could share nodes.
+        Return None if it has no gangs or leaf groups, if no gang could ever start, or if gangs could share nodes.
         """
         if not problem.waiting or not len(problem.groups):
             return None
@@ -67,23 +68,23 @@ class Prices:
 
 
 class _Gang:
-    """A gang: its nodes, leaf groups at most (0 for any), and the numbers of nodes that it can have in one."""
+    """A gang: its number of nodes, its most leaf groups (0 for any), and its possible numbers of nodes in one group."""
 
     def __init__(self, gang: WaitingGang, most: int) -> None:
         asked = gang.request
         self.nodes, self.groups, self.wait_cost = asked.least_nodes, asked.most_groups[0], gang.wait_cost
         segment = (asked.segments[0] if asked.segments else 0) or 1
-        # What a group has to give if the others are full.
+        # The fewest nodes that a group has to give, if the others give as many as they can.
         least = min(max(1, self.nodes - (self.groups - 1) * most), self.nodes) if self.groups else 1
         counts = [count for count in range(segment, min(most, asked.most_nodes) + 1, segment) if count >= least]
         self.counts = counts[:1] if self.groups == 1 else counts
 
 
 class _Offers:
-    """What groups may give: columns of the linear program.
+    """Offers of nodes by groups: the columns of the linear program.
 
-    Each has its group, the nodes of each gang and then whether it gets any, and what jobs pay there that are in no
-    other group. The parts of the shares of other jobs are kept by offer.
+    An offer has its group, the number of nodes for each gang followed by whether the gang gets any, and the cost of
+    jobs that are in no other group. Parts of the shares of all other jobs are stored by offer.
     """
 
     def __init__(self, n_gangs: int) -> None:
@@ -92,7 +93,7 @@ class _Offers:
         self.offer, self.pair, self.part = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
 
     def add(self, freed: FreedNodes, groups: IntArray, counts: IntArray, given: IntArray) -> None:
-        """Add the cheapest so many nodes of some groups."""
+        """Add offers of the cheapest ``counts`` nodes of some groups."""
         own, offer, pair, part = freed.parts(groups, counts)
         is_split = freed.is_split[pair]
         own += np.bincount(offer[~is_split], (part * freed.shares[pair])[~is_split], len(groups))
@@ -104,7 +105,7 @@ class _Offers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Dual:
-    """The dual solution of the linear program: prices by gang, and what being the only offer is worth, by group."""
+    """The dual solution of the linear program: prices by gang, and the dual of "at most one offer" by group."""
 
     node_prices: FloatArray
     group_prices: FloatArray
@@ -113,11 +114,11 @@ class _Dual:
 
 
 class _Pricing:
-    """The linear program, and the rounds in which it grows."""
+    """The linear program, and its column generation."""
 
     def __init__(self, problem: RelocationProblem, freed: FreedNodes, gangs: list[_Gang]) -> None:
         self._freed, self._gangs = freed, gangs
-        # Jobs that have to leave anyway, at least the nodes to be emptied.
+        # Cost of jobs that have to leave anyway; each leaves at least its nodes that have to be emptied.
         jobs, nodes, _ = problem.pieces
         given_up = np.bincount(jobs, problem.emptied[nodes], len(problem.running)).astype(np.int64).tolist()
         leaving = [(problem.running[number], given_up[number]) for number in problem.leaving]
@@ -125,7 +126,7 @@ class _Pricing:
         self._scale = float(freed.costs[freed.job].max(initial=0.0)) or 1.0
 
     def run(self) -> Prices:
-        """Return what the best prices say."""
+        """Return the bounds by the best prices."""
         freed, offers = self._freed, self._first()
         n_groups = len(freed.least)
         is_used = np.zeros(n_groups, dtype=np.bool_)
@@ -149,7 +150,7 @@ class _Pricing:
         return replace(best, is_used=is_used)
 
     def _first(self) -> _Offers:
-        """Return for each number of nodes that a gang can have in a group those groups where it is cheapest."""
+        """Return offers of the cheapest groups, for each possible number of nodes of each gang."""
         least, n_gangs = self._freed.least, len(self._gangs)
         offers = _Offers(n_gangs)
         for number, gang in enumerate(self._gangs):
@@ -163,7 +164,7 @@ class _Pricing:
         return offers
 
     def _terms(self, dual: _Dual) -> float:
-        """Return what the gangs pay, each at most the cost of its waiting."""
+        """Return the total payment of the gangs, each at most its cost of waiting."""
         total = 0.0
         prices = zip(self._gangs, dual.node_prices.tolist(), dual.group_prices.tolist(), strict=True)
         for gang, of_node, of_group in prices:
@@ -172,7 +173,7 @@ class _Pricing:
         return total
 
     def _least_left(self, dual: _Dual) -> FloatArray:
-        """Return for each gang and group the least of F - P if the gang gets nodes there, shape ``(gangs, groups)``."""
+        """Return the least F - P of each group if a gang gets nodes there, shape ``(gangs, groups)``."""
         least = self._freed.least
         found = np.full((len(self._gangs), len(least)), np.inf)
         for number, gang in enumerate(self._gangs):
@@ -183,9 +184,9 @@ class _Pricing:
         return found
 
     def _paid(self, dual: _Dual, but: int | None = None) -> tuple[FloatArray, IntArray]:
-        """Return P, the most that gangs pay for each number of nodes of one group, and what they get for it.
+        """Return P, the most that gangs pay for each number of nodes of one group, and the nodes of each gang.
 
-        Without one of them, if it is said which.
+        Gang number ``but`` is left out.
         """
         n_gangs = len(self._gangs)
         paid = np.zeros(self._freed.most + 1)
@@ -201,7 +202,7 @@ class _Pricing:
         return paid, given
 
     def _solved(self, offers: _Offers) -> _Dual | None:
-        """Solve the linear program, and split the costs of jobs anew by its prices; None if it is not solved."""
+        """Return the dual solution, after splitting the costs of jobs by its prices; None if it is not solved."""
         freed, n_gangs, n_offers = self._freed, len(self._gangs), len(offers.group)
         limits = np.array([gang.groups for gang in self._gangs])
         pairs, pair_of = np.unique(offers.pair, return_inverse=True)
@@ -226,7 +227,7 @@ class _Pricing:
         rows.add(pair_rows, columns, parts, np.zeros(len(pairs)))
         costs = np.concatenate((offers.cost, freed.costs[jobs], self._lacking())) / self._scale
         program = rows.program(costs, ())
-        # SciPy's types know dense matrices only.
+        # SciPy's types allow dense matrices only.
         matrix: Any = program.matrix
         answer = linprog(costs, A_ub=matrix, b_ub=program.row_upper, bounds=(0, None), method="highs")
         if answer.x is None:
@@ -241,14 +242,14 @@ class _Pricing:
         return dual
 
     def _lacking(self) -> FloatArray:
-        """Return what a node costs that a gang lacks."""
+        """Return the price of a missing node of each gang."""
         waits = (
             MISSING * self._scale * gang.nodes if gang.wait_cost is None else gang.wait_cost for gang in self._gangs
         )
         return np.array([cost / gang.nodes for cost, gang in zip(waits, self._gangs, strict=True)])
 
     def _split(self, pairs: IntArray, prices: FloatArray) -> FloatArray:
-        """Return shares of pairs: of those in the program their prices, of others of their jobs what is left."""
+        """Return shares of pairs: prices for pairs in the program; other pairs of their jobs divide the rest."""
         freed = self._freed
         n_jobs = len(freed.costs)
         shares, is_priced = freed.shares.copy(), np.zeros(len(freed.job), dtype=np.bool_)
@@ -258,7 +259,7 @@ class _Pricing:
         of_open = freed.job[is_open]
         n_open = np.bincount(of_open, minlength=n_jobs)
         shares[is_open] = np.maximum(freed.costs[of_open] - known[of_open], 0.0) / n_open[of_open]
-        # Rounding may have raised the sum above the cost.
+        # Scale the shares down where rounding has raised their sum above the cost.
         total = np.bincount(freed.job, shares, n_jobs)[freed.job]
         scaled: FloatArray = shares * np.minimum(1.0, freed.costs[freed.job] / np.where(total > 0.0, total, 1.0))
         return scaled

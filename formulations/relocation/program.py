@@ -1,22 +1,22 @@
 """The integer program of a relocation, over cells of nodes (`formulations.relocation.cells`).
 
-Jobs that may get new nodes, running jobs that may move and waiting gangs, are numbered k; running jobs that may leave
-are numbered j. ``x_{k,t,c}`` is the number of nodes of cell c on which k gets t tasks, ``z_k`` says whether k gets new
-nodes, ``s_j`` whether j stops; j leaves its nodes if ``l_j = s_j + z_j`` is 1. With n nodes of a job now, minimize
+Jobs that may get new nodes (running jobs that may move, and waiting gangs) are numbered k. Running jobs that may leave
+are numbered j. ``x_{k,t,c}`` is the number of nodes of cell c on which k gets t tasks, ``z_k`` is 1 if k gets new
+nodes, ``s_j`` if j stops; j leaves its nodes if ``l_j = s_j + z_j`` is 1. With n present nodes of a job, minimize
 
     ``sum stop_cost s + sum (move_cost + n node_cost) z - sum of node_cost x in its own cells + sum wait_cost (1 - z)``
 
 - Each k: ``least_nodes z <= sum x <= most_nodes z``, ``sum t x = tasks z``; a gang that must start has ``z >= 1``. With
-  several sets of nodes, ``h_{k,m}`` chooses one: ``sum h = z``, ``x <= size(c) sum of the h of sets with c``.
-- Each j: ``l_j <= 1``, and ``l_j >= 1`` where one of its nodes has to be empty.
-- Each level with ``most_groups`` or segments: ``y_{k,l,g,i}`` says that k has at least i segments, or any node, in
+  several node sets, ``h_{k,m}`` chooses one: ``sum h = z``, ``x <= size(c) sum of the h of sets with c``.
+- Each j: ``l_j <= 1``, and ``l_j >= 1`` if one of its nodes has to be empty.
+- Each level with ``most_groups`` or segments: ``y_{k,l,g,i}`` is 1 if k has at least i segments, or any node, in
   group g. ``sum of y with i = 1 <= most_groups z``, ``sum of x in g = segment sum over i of y``, and
   ``x <= size(c) y_{k,l,g,1}``. The last row makes the relaxation tight: without it, the idle nodes of all racks would
   add up to one rack.
-- Each cell: no more than its nodes are given, ``x <= size(c) l_j`` for what does not fit beside j, and where cells are
-  single nodes, what is given and what stays is no more than is free, and who has a node alone has it alone.
+- Each cell: jobs get at most its nodes, and ``x <= size(c) l_j`` for jobs that do not fit beside j. If the cell is a
+  single node, new and remaining jobs use at most the free amounts, and an exclusive job excludes all others.
 
-Columns are binary: a count of at most u is the sum of columns of weights 1, 2, 4, .. that add up to u.
+All columns are binary: a count of at most u is a sum of columns with weights 1, 2, 4, .. that add up to u.
 """
 
 from collections.abc import Sequence
@@ -39,36 +39,36 @@ from formulations.relocation.cells import Cells, least_tasks, pieces_of, placeab
 class _Placed:
     """A job that may get new nodes, and its columns.
 
-    An entry is a number of tasks on the nodes of a cell, of which up to ``most`` may be given to the job. Each column
-    of ``x`` counts ``weights`` nodes of the entry ``of``.
+    An entry is a cell with a number of tasks per node; the job may get up to ``most`` nodes of it. Each column of ``x``
+    counts ``weights`` nodes of the entry ``of``.
     """
 
     request: ClusterRequest
     running: int | None  # its number among the running jobs; None for a waiting gang
     is_new: IntArray  # the column of z
-    tasks: IntArray  # of each entry
-    cells: IntArray  # of each entry
-    most: IntArray  # of each entry
+    tasks: IntArray  # tasks per node of each entry
+    cells: IntArray  # cell of each entry
+    most: IntArray  # most nodes of each entry
     x: IntArray
     of: IntArray
     weights: IntArray
 
     @property
     def amounts(self) -> IntArray:
-        """What each entry takes of a node, shape ``(entries, resources)``."""
+        """Amounts that each entry takes of a node, shape ``(entries, resources)``."""
         return self.request.use(self.tasks)
 
 
 class RelocationModel(Formulation):
     """The program of a relocation problem.
 
-    If it ``leaves_moves_open``, it is a relaxation: jobs that move leave, but get no nodes in the program, which only
-    asks that gangs and jobs that move want no more nodes together than become free, in the cluster and in each leaf
-    group; ``w_{size,g}`` counts the jobs of a size that move into group g and stay within it. `decode` then looks for
-    nodes of those that move, one after the other, and stops those that find none and may stop.
+    With ``leaves_moves_open`` the program is a relaxation: jobs that move leave their nodes but get no new ones. It
+    only requires that gangs and moving jobs need no more nodes together than become free, in the cluster and in each
+    leaf group; ``w_{size,g}`` counts the jobs of a size that move into group g and stay within it. `decode` then finds
+    nodes for the moving jobs, one after the other, and stops those that find none and may stop.
 
-    If it looks only ``within`` some leaf groups, shape ``(gangs, groups)``, each gang gets nodes of its own there. Any
-    other relocation costs ``least_beyond`` or more.
+    With ``within``, shape ``(gangs, groups)``, each gang gets nodes only in its leaf groups there. Any other relocation
+    costs ``least_beyond`` or more.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class RelocationModel(Formulation):
         self._leaves_moves_open = leaves_moves_open
         self._within, self._least_beyond = within, least_beyond
         self._cells = cells or Cells.of(problem)
-        self._groups = problem.groups[:, self._cells.first]  # of the cells, by level
+        self._groups = problem.groups[:, self._cells.first]  # group of each cell, by level
         self._rows, self._names, self._costs, self._n_columns = Rows(), list[Names](), list[FloatArray](), 0
-        # By the place of a job among those that may get nodes: the columns of its sets of nodes, and of its segments
-        # by level, size of a segment and group.
+        # By the index of a job among those that may get nodes: the columns of its node sets, and of its segments by
+        # level, segment size and group.
         self._sets: dict[int, IntArray] = {}
         self._steps: dict[int, list[tuple[int, int, dict[int, IntArray]]]] = {}
         running = problem.running
@@ -94,12 +94,12 @@ class RelocationModel(Formulation):
         stops = [number for number, job in enumerate(running) if job.stop_cost is not None and may_leave[number]]
         moves = [number for number, job in enumerate(running) if job.move_cost is not None]
         stop_costs = [running[number].stop_cost or 0.0 for number in stops]
-        # Where its new nodes are left open, a job may keep all that need not be emptied.
+        # If moves are left open, a moving job may keep all nodes that need not be emptied.
         given_up = np.bincount(
             problem.pieces[0], problem.emptied[problem.pieces[1]] | (not leaves_moves_open), len(running)
         )
         move_costs = [(running[at].move_cost or 0.0) + running[at].node_cost * float(given_up[at]) for at in moves]
-        # The column that says that a running job stops, and that it moves, by its number.
+        # The columns s (stop) and z (move) of running jobs, by the number of the job.
         self._stops = dict(zip(stops, self._new(("s", np.array(stops)), stop_costs).tolist(), strict=True))
         self._moves = dict(zip(moves, self._new(("z", np.array(moves)), move_costs).tolist(), strict=True))
         self._let_leave()
@@ -127,7 +127,7 @@ class RelocationModel(Formulation):
         return self._within is None
 
     def bound_of(self, bound: float) -> float:
-        # The program counts from the cost of letting all gangs wait that may.
+        # The costs of the program are relative to the answer in which all gangs wait that may wait.
         found = max(0.0, bound + sum(gang.wait_cost or 0.0 for gang in self._problem.waiting))
         return found if self.is_whole() else min(found, self._least_beyond)
 
@@ -143,12 +143,12 @@ class RelocationModel(Formulation):
         left = [nodes.tolist() for nodes in cells.nodes]
         found: list[list[NodeTasks]] = [[] for _ in self._placed]
         counts = [np.bincount(one.of, one.weights * is_one[one.x], len(one.most)).astype(int) for one in self._placed]
-        # Jobs take those of their own nodes first that they keep: in a cell of many nodes, all are theirs.
+        # In a cell of several nodes with a job, all nodes are of that job, so it keeps its own nodes.
         for one, given, places in zip(self._placed, counts, found, strict=True):
             for tasks, cell, count in zip(one.tasks.tolist(), one.cells.tolist(), given.tolist(), strict=True):
                 there = left[cell]
                 places += [NodeTasks(node, tasks) for node in there[:count]]
-                # Jobs may share a node that is a cell of its own.
+                # Jobs may share a node that is a separate cell.
                 left[cell] = there if len(there) == 1 else there[count:]
         for one, places in zip(self._placed, found, strict=True):
             if one.running is None:
@@ -160,7 +160,7 @@ class RelocationModel(Formulation):
         return ordered(problem, running, waiting).relocation
 
     def _move_on(self, is_one: BoolArray, running: list[Places | None], waiting: Sequence[Places]) -> bool:
-        """Give nodes to jobs whose moves were left open, or stop them; False if one finds none and must not stop."""
+        """Give nodes to moving jobs, or stop them; return False if one finds no nodes and must not stop."""
         problem = self._problem
         moving = [number for number, column in self._moves.items() if is_one[column]]
         for number in moving:
@@ -179,7 +179,7 @@ class RelocationModel(Formulation):
         return True
 
     def encode(self, solution: Relocation) -> IntArray | None:
-        """Return the columns of a solution; None if moves are left open, or the program leaves one of its nodes out."""
+        """Return the columns of a solution; None if moves are left open or the program leaves out one of its nodes."""
         if self._leaves_moves_open:
             return None
         stopped = [number for number, places in enumerate(solution.running) if places is None]
@@ -199,7 +199,7 @@ class RelocationModel(Formulation):
         return np.sort(np.array(chosen, dtype=np.int64))
 
     def _encoded_places(self, number: int, placed: _Placed, places: Places) -> list[int] | None:
-        """Return the columns that give a job these nodes, or None."""
+        """Return the columns that give a job these nodes; None if the program leaves one of them out."""
         nodes, tasks = np.array(places, dtype=np.int64).T
         entry_of = {pair: at for at, pair in enumerate(zip(placed.tasks.tolist(), placed.cells.tolist(), strict=True))}
         entries = [entry_of.get(pair, -1) for pair in zip(tasks.tolist(), self._cells.of_node[nodes], strict=True)]
@@ -207,7 +207,7 @@ class RelocationModel(Formulation):
             return None
         chosen = [int(placed.is_new[0])]
         left = np.bincount(entries, minlength=len(placed.most))
-        # Weights 1, 2, 4, .. and a rest: the largest that are not too large add up to any count.
+        # Weights are 1, 2, 4, .. and a rest, so choosing the largest that fits first gives every count.
         for at in np.argsort(-placed.weights, kind="stable").tolist():
             if 0 < placed.weights[at] <= left[placed.of[at]]:
                 left[placed.of[at]] -= placed.weights[at]
@@ -221,7 +221,10 @@ class RelocationModel(Formulation):
         return chosen
 
     def _leaving_for_gangs(self) -> BoolArray:
-        """Return which running jobs may be asked to leave: all, or if none may move, those in the groups looked at."""
+        """Return whether each running job may leave in the program.
+
+        All may, unless no job may move: then only jobs in the leaf groups of ``within``, or on nodes to be emptied.
+        """
         problem = self._problem
         if self._within is None or any(job.move_cost is not None for job in problem.running):
             return np.ones(len(problem.running), dtype=np.bool_)
@@ -239,20 +242,20 @@ class RelocationModel(Formulation):
         return np.arange(first, self._n_columns)
 
     def _let_leave(self) -> None:
-        """Let each job leave at most once, and if its nodes have to be emptied, once."""
+        """Add rows by which each job leaves at most once, and exactly once if a node of it has to be emptied."""
         must_leave = self._problem.leaving
         for number in sorted(must_leave | (self._stops.keys() & self._moves.keys())):
             self._rows.at_most(1, (self._leaving(number), 1), lower=float(number in must_leave))
 
     def _leaving(self, job: int) -> IntArray:
-        """Return the columns whose sum says whether a running job leaves its nodes."""
+        """Return the columns whose sum is 1 if a running job leaves its nodes, otherwise 0."""
         found = [columns[job] for columns in (self._stops, self._moves) if job in columns]
         return np.array(found, dtype=np.int64)
 
     def _new_places(
         self, asked: ClusterRequest, running: int | None, is_new: IntArray, within: BoolArray | None = None
     ) -> _Placed:
-        """Add the columns and rows of a job that may get new nodes, all or those within some leaf groups."""
+        """Add the columns and rows of a job that may get new nodes, anywhere or within some leaf groups."""
         tasks, cells = self._entries(asked)
         if within is not None:
             is_within = within[self._groups[0, cells]]
@@ -273,7 +276,7 @@ class RelocationModel(Formulation):
         rows.at_most(0, (x, weights * tasks[of]), (is_new, -asked.tasks), lower=0)
         there, row_of = np.unique(cells, return_inverse=True)
         if len(there) < len(cells):
-            # One number of tasks on each node.
+            # Each node has a single number of tasks.
             rows.add(row_of[of], x, weights, self._cells.sizes[there])
         self._choose_set(placed)
         for level, group in enumerate(self._groups):
@@ -282,7 +285,7 @@ class RelocationModel(Formulation):
         return placed
 
     def _entries(self, asked: ClusterRequest) -> tuple[IntArray, IntArray]:
-        """Return tasks and cell of every way in which a node may serve a job, once all have left that may."""
+        """Return the tasks and cell of every entry of a job, as if all jobs that may leave had left."""
         cells = self._cells
         is_open = asked.masks[:, cells.first].any(axis=0) & ~cells.is_closed
         if asked.is_exclusive:
@@ -297,7 +300,7 @@ class RelocationModel(Formulation):
         if not found:
             return (np.zeros(0, dtype=np.int64),) * 2
         tasks_of, cell_of = np.concatenate(found, axis=1)
-        # A group that holds too few nodes is of no use.
+        # Leave out groups that have too few nodes.
         for level, group in enumerate(self._groups):
             segment = asked.segments[level] if asked.segments else 0
             needed = max(segment, asked.least_nodes if asked.most_groups[level] == 1 else 0)
@@ -309,7 +312,7 @@ class RelocationModel(Formulation):
         return tasks_of, cell_of
 
     def _choose_set(self, placed: _Placed) -> None:
-        """Take all nodes from one of the job's sets."""
+        """Add rows by which all nodes are from one of the job's sets."""
         masks = placed.request.masks[:, self._cells.first]
         if len(masks) == 1 or masks[:, placed.cells].all(axis=1).any():
             return
@@ -321,7 +324,7 @@ class RelocationModel(Formulation):
         self._rows.add(row_of, columns, values, np.zeros(len(placed.most)))
 
     def _choose_groups(self, placed: _Placed, level: int, group: IntArray) -> None:
-        """Keep to segments, and to few groups, of a level; ``group`` is that of each entry."""
+        """Add rows for the segments and the most groups of a level; ``group`` has the group of each entry."""
         asked, rows = placed.request, self._rows
         segment = asked.segments[level] if asked.segments else 0
         limit = asked.most_groups[level]
@@ -343,8 +346,7 @@ class RelocationModel(Formulation):
         rows.add(
             np.tile(numbers, 2), np.append(y[later], y[later - 1]), np.repeat([1, -1], len(later)), np.zeros(len(later))
         )
-        # Of each group, what the job gets there: whole segments, or anything up to its room, and all if it is the only
-        # group.
+        # The job gets from each group whole segments, or up to its room, or all of its nodes if it may span one group.
         size = np.repeat(segment, len(at)) if segment else room[at]
         is_whole = bool(segment) or (limit == 1 and asked.least_nodes == asked.most_nodes)
         if not segment and is_whole:
@@ -357,10 +359,10 @@ class RelocationModel(Formulation):
         rows.add(np.append(placed.of, entries), columns, values, np.zeros(len(entries)))
 
     def _hold_all(self) -> None:
-        """Let gangs and jobs that move want no more nodes than there are, beside jobs that stay.
+        """Add rows by which gangs and moving jobs need no more nodes than there are beside jobs that stay.
 
-        Only where no two of their pieces fit on one node. Jobs that stay within a leaf group need their nodes in one:
-        those of one size are counted by group, whoever they are.
+        They are added only if no two of these jobs can share a node. A job that stays within a leaf group needs all its
+        nodes in one, so moving jobs of equal size are counted by group.
         """
         if not self._cells.never_share:
             return
@@ -375,7 +377,7 @@ class RelocationModel(Formulation):
             self._hold_within(self._groups[0], self._counted_by_group(columns[is_bound], least[is_bound]))
 
     def _counted_by_group(self, moves: IntArray, least: IntArray) -> list[tuple[int, IntArray, IntArray]]:
-        """Count moving jobs of each size by leaf group; return columns and their nodes, by group."""
+        """Add columns that count moving jobs of each size by leaf group; return group, columns and their nodes."""
         found: list[tuple[int, IntArray, IntArray]] = []
         groups = self._groups[0]
         names, row_of = np.unique(groups, return_inverse=True)
@@ -389,7 +391,7 @@ class RelocationModel(Formulation):
         return found
 
     def _hold_within(self, groups: IntArray, moved: Sequence[tuple[int, IntArray, IntArray]]) -> None:
-        """Let gangs, and jobs that move into a group, want no more of its nodes than there are; if any job moves."""
+        """Add rows by which gangs and moving jobs need no more nodes of a group than there are, if jobs may move."""
         if not moved and groups.any():
             return
         is_open = self._is_open()
@@ -404,7 +406,7 @@ class RelocationModel(Formulation):
                 self._rows.at_most(room, *wanted)
 
     def _is_open(self) -> BoolArray:
-        """Whether any job could get a node of each cell, once all have left that may."""
+        """Return whether any job could get a node of each cell if all jobs that may leave had left."""
         cells = self._cells
         found = np.zeros(len(cells.nodes), dtype=np.bool_)
         for alone, *amounts in pieces_of(placeable(self._problem)):
@@ -412,7 +414,7 @@ class RelocationModel(Formulation):
         return found & ~cells.is_closed
 
     def _room_of(self, cells: IntArray) -> tuple[int, list[tuple[IntArray, IntArray]]]:
-        """Return how many nodes of cells are free, and the terms of those that are once jobs have left."""
+        """Return the number of free nodes of cells, and terms for nodes that become free when jobs leave."""
         pieces, room, freed = pieces_of(placeable(self._problem)), 0, list[tuple[IntArray, IntArray]]()
         for cell in cells.tolist():
             size = len(self._cells.nodes[cell])
@@ -420,14 +422,14 @@ class RelocationModel(Formulation):
                 left = (self._cells.free[cell] - taken).tolist()
                 is_alone = self._problem.running[job].request.is_exclusive
                 if is_alone or all(alone or any(map(gt, amounts, left)) for alone, *amounts in pieces):
-                    # Nobody fits there before the job has left.
+                    # No job fits there before this one has left.
                     freed.append((self._leaving(job), np.array(-size)))
                     size = 0
             room += size
         return room, freed
 
     def _share_cells(self) -> None:
-        """Give no cell away more often than it has nodes, and not while somebody stays there."""
+        """Add rows by which jobs get no more nodes of a cell than it has, and none that another job still blocks."""
         cells, placed = self._cells, self._placed
         if not placed:
             return
@@ -461,13 +463,13 @@ class RelocationModel(Formulation):
         amounts: IntArray,
         is_alone: IntArray,
     ) -> None:
-        """Give nodes of a cell only after the jobs have left beside which there is no room."""
+        """Add rows by which jobs get nodes of a cell only if jobs that leave no room for them have left."""
         size, free = len(self._cells.nodes[cell]), self._cells.free[cell]
         for job, taken in self._taken(cell):
             is_shared = ~is_alone[entries] & (amounts[entries] + taken <= free).all(axis=1)
             is_shared &= not self._problem.running[job].request.is_exclusive
             beside = entries[~is_shared].tolist()
-            # On a node of its own several may be beside one another.
+            # On a cell of a single node, several entries may share the node, so each has its own row.
             parts = [[entry] for entry in beside] if size == 1 else [beside] if beside else []
             for part in parts:
                 self._rows.at_most(0, *(terms[entry] for entry in part), (self._leaving(job), -size))
@@ -480,7 +482,7 @@ class RelocationModel(Formulation):
         amounts: IntArray,
         is_alone: IntArray,
     ) -> None:
-        """Let jobs share a node that is a cell of its own."""
+        """Add rows by which jobs share a node that is a separate cell."""
         rows, free = self._rows, self._cells.free[cell]
         x = np.array([int(terms[entry][0][0]) for entry in entries.tolist()])
         residents = self._taken(cell)
@@ -495,7 +497,7 @@ class RelocationModel(Formulation):
             rows.at_most(most, (alone, most), (shared, 1))
 
     def _taken(self, cell: int) -> list[tuple[int, IntArray]]:
-        """Return the jobs of a cell that may leave, and what each takes of a node."""
+        """Return the jobs of a cell that may leave, and the amounts that each takes of a node."""
         node, found = int(self._cells.first[cell]), []
         for number in self._cells.residents[cell]:
             job = self._problem.running[number]
@@ -505,7 +507,7 @@ class RelocationModel(Formulation):
 
 
 def _split_counts(most: IntArray) -> tuple[IntArray, IntArray]:
-    """Return weights 1, 2, 4, .. and a rest that add up to each of some numbers, and of which number each is one."""
+    """Split each number into weights 1, 2, 4, .. and a rest; return the index of the number for each weight, and it."""
     of, weights = [], []
     for number, left in enumerate(most.tolist()):
         weight = 1

@@ -20,9 +20,9 @@ from formulations.relocation.prices import Prices
 from formulations.relocation.program import RelocationModel
 
 LARGEST_NONZEROS = 4_000_000
-LARGEST_RATIO = 1e6  # of two costs
-MORE_GROUPS = (0, 24)  # beside those that the prices use
-NONZEROS = 2  # for each node and job that may get it; nodes that are counted together have these but once
+LARGEST_RATIO = 1e6  # largest ratio of two costs
+MORE_GROUPS = (0, 24)  # numbers of leaf groups that are tried in addition to those that the prices use
+NONZEROS = 2  # nonzeros for each node and job that may get it; nodes of a cell count once
 
 
 def _range(problem: RelocationProblem) -> str | None:
@@ -37,7 +37,7 @@ def _range(problem: RelocationProblem) -> str | None:
 def _solved(
     back_end: BackEnd, problem: RelocationProblem, leaves_moves_open: bool, run: Run, budget: Budget, seed: int
 ) -> StopReason:
-    """Solve the program within the leaf groups that are worth a look, and the whole one if that proves too little."""
+    """Solve the program within promising leaf groups, then the whole program if the answer is not proved."""
     trivial = get_kind(problem.kind).trivial(problem)
     if trivial is not None:
         run.offer(trivial)
@@ -62,7 +62,7 @@ def _solved(
 
 
 def _parts(prices: Prices, run: Run) -> Iterator[BoolArray]:
-    """Yield growing sets of leaf groups for each gang: those that the prices use, more, and all of better answers."""
+    """Yield growing sets of leaf groups for each gang: those that prices use, more, and all that may improve."""
     least_cost = prices.least_cost
     n_most = least_cost.size // 2
     is_used = prices.is_used.copy()
@@ -106,10 +106,10 @@ class IntegerRelocation(BackEndSolver[RelocationProblem, RelocationModel], Reloc
 
 
 class LeaveFirst(RelocationSolver):
-    """Decide who leaves by the program without the new nodes of those that move, then look for these nodes.
+    """Decide which jobs leave by a program without new nodes for moving jobs, then find these nodes.
 
-    For problems in which so many jobs may move that the whole program is too large. The bound is that of the smaller
-    program; if all that move find nodes, the answer is optimal.
+    This solver is for problems in which too many jobs may move for the whole program. The bound is that of the smaller
+    program. If all moving jobs find nodes, the answer is optimal.
     """
 
     name: ClassVar[str] = "leave-first"
@@ -123,7 +123,7 @@ class LeaveFirst(RelocationSolver):
     def refusal(self, problem: RelocationProblem) -> str | None:
         nonzeros = NONZEROS * len(problem.waiting) * problem.size
         if nonzeros > LARGEST_NONZEROS:
-            return f"its model would have {nonzeros:,} nonzeros, the largest taken has {LARGEST_NONZEROS:,}"
+            return f"its model would have {nonzeros:,} nonzeros, at most {LARGEST_NONZEROS:,} are supported"
         return super().refusal(problem) or _range(problem)
 
     def search(self, problem: RelocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:

@@ -1,4 +1,4 @@
-"""Column generation as `exact` and `prices` do it: a master problem in GLOP, and rounds of smoothed prices."""
+"""Column generation for `exact` and `prices`: a master problem in GLOP, and rounds with smoothed prices."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -13,14 +13,14 @@ from allocopt.solving.budget import ENDLESS_S
 if TYPE_CHECKING:
     from ortools.linear_solver import pywraplp
 
-SMOOTHING = 0.7  # weight of the best prices so far in those that are tried next (Wentges 1997)
+SMOOTHING = 0.7  # weight of the best prices so far in the prices of the next round (Wentges 1997)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """The best columns at some prices, in hops, and what they prove."""
+    """The best columns at some prices, in hops, and the bound that they prove."""
 
-    prices: FloatArray  # of each row that there was
+    prices: FloatArray  # price of each row that existed at the time
     bound: float  # no allocation saves more
 
 
@@ -28,14 +28,14 @@ Answered = TypeVar("Answered", bound=Answer)
 
 
 class RestrictedMaster(ABC, Generic[Answered]):
-    """A master problem in GLOP, solved from the last basis on, that picks so many columns of each kind of job."""
+    """A master problem in GLOP, solved from the last basis on, that picks ``counts`` columns of each kind of job."""
 
     def __init__(self, counts: IntArray, n_rows: int) -> None:
-        # Kernels of this solver are compiled ahead where OR-Tools is not installed.
+        # Imported here because kernels of this solver are also compiled where OR-Tools is not installed.
         from ortools.linear_solver import pywraplp
 
         self._solver = pywraplp.Solver.CreateSolver("GLOP")
-        # With preprocessing GLOP does not begin at the last basis.
+        # With preprocessing, GLOP would not start from the last basis.
         self._solver.SetSolverSpecificParametersAsString("use_preprocessing:false")
         self._infinity = self._solver.infinity()
         self.jobs = [self._solver.Constraint(float(count), float(count)) for count in counts]
@@ -50,7 +50,7 @@ class RestrictedMaster(ABC, Generic[Answered]):
         """Add the columns of an answer; return whether any is new."""
 
     def right_side(self, row: int) -> float:
-        """Return how much of a row the columns that are picked may take together."""
+        """Return the largest amount of a row that the picked columns may take together."""
         return 0.0
 
     def row(self, row: int) -> "pywraplp.Constraint":
@@ -62,7 +62,10 @@ class RestrictedMaster(ABC, Generic[Answered]):
     def column(
         self, count: "pywraplp.Constraint", taken: bytes, saving: float, amounts: Iterable[tuple[int, float]]
     ) -> "pywraplp.Variable | None":
-        """Add a column that counts in a row and takes amounts of others; None if its bytes are there already."""
+        """Add and return a column of row ``count`` that takes amounts of other rows; return None if it exists.
+
+        ``taken`` identifies the column among those of its row.
+        """
         key = (count.index(), taken)
         if key in self._seen:
             return None
@@ -75,11 +78,11 @@ class RestrictedMaster(ABC, Generic[Answered]):
         return column
 
     def solve(self, remaining: Callable[[], float]) -> tuple[float, FloatArray] | None:
-        """Return the value and the prices of the rows, none negative; None if GLOP fails or its seconds run out."""
+        """Return the value and the prices of the rows, none negative; None if GLOP fails or the time is over."""
         from ortools.linear_solver import pywraplp
 
         of_parameters = pywraplp.MPSolverParameters
-        # From the last basis first; where that fails, from scratch.
+        # Start from the last basis; if that fails, from scratch.
         for incremental in (of_parameters.INCREMENTALITY_ON, of_parameters.INCREMENTALITY_OFF):
             seconds = remaining()
             if seconds <= 0.0:
@@ -101,7 +104,7 @@ class Generation(Generic[Answered]):
     """Rounds of master problem and pricing; ``best`` is the answer of the least bound so far."""
 
     equal_relative: ClassVar[float]
-    """Bound and value of the master problem within this relative distance are equal."""
+    """Relative distance within which bound and value of the master problem count as equal."""
 
     def __init__(
         self, price: Callable[[FloatArray], Answered], master: RestrictedMaster[Answered], best: Answered
@@ -109,10 +112,10 @@ class Generation(Generic[Answered]):
         self._price, self._restricted, self.best = price, master, best
 
     def converge(self, remaining: Callable[[], float], may_go_on: Callable[[], bool]) -> bool:
-        """Generate columns until the bound is the value of the master problem; return False if it had to stop.
+        """Generate columns until the bound equals the value of the master problem; return False if it had to stop.
 
-        ``remaining`` says how many seconds are left, ``may_go_on`` is asked before every master problem. Prices between
-        the best ones and those of the master problem are tried first, then the latter.
+        ``remaining`` returns the remaining seconds. ``may_go_on`` is called before every master problem. A round first
+        tries prices between the best ones and those of the master problem, then the latter.
         """
         while may_go_on():
             solved = self._restricted.solve(remaining)
@@ -121,7 +124,7 @@ class Generation(Generic[Answered]):
             value, prices = solved
             if self.best.bound - value <= self.equal_relative * max(1.0, abs(self.best.bound)):
                 return True
-            # Rows that were added since then had no price.
+            # Rows that were added since the best answer have price 0 in it.
             best = np.zeros(len(prices))
             best[: len(self.best.prices)] = self.best.prices
             for smoothing in (SMOOTHING, 0.0):

@@ -1,6 +1,6 @@
 """Solver ``dp``: SCAS, and DCAS (`dcas`, see ``docs/dcas.md``), solved exactly by dynamic programming.
 
-SCAS goes over the multisets of jobs, on the line and on the circle of idle positions.
+For SCAS the program runs over the multisets of jobs, on the line and on the circle of idle positions.
 """
 
 import math
@@ -26,7 +26,7 @@ from formulations.topology.dcas.search import DCAS_KERNELS, search_dcas
 from formulations.topology.dcas.window import Multisets, dcas_refusal
 
 LARGEST_TABLE = 10_000_000
-MANY_JOBS = 9  # DCAS begins with the SCAS optimum from so many jobs on: with less it is found sooner without
+MANY_JOBS = 9  # least number of jobs for which DCAS starts with the SCAS optimum; smaller windows are faster without
 SLICE = 1_000_000  # table entries times sizes between two looks at the clock: a few milliseconds
 
 ChoiceArray = NDArray[np.int16]
@@ -42,7 +42,7 @@ ChoiceArray = NDArray[np.int16]
 def _fill_positions(
     best: FloatArray,  # shape (m + 1, S), as the choices
     choice: ChoiceArray,  # the size placed last, or -1 for an idle node
-    costs: FloatArray,  # of the block of size r that begins at each position, shape (R, m)
+    costs: FloatArray,  # cost of the block of size r that begins at each position, shape (R, m)
     sizes: IntArray,
     digits: IntArray,
     strides: IntArray,
@@ -51,7 +51,7 @@ def _fill_positions(
     first: int,
     last: int,
 ) -> None:
-    """Fill rows ``first .. last`` of the tables of the line that begins at ``start``; those before are filled already.
+    """Fill rows ``first .. last`` of the tables of the line that begins at ``start``; earlier rows must be filled.
 
     ``best[p, s] = min(best[p - 1, s], min_r best[p - n_r, s - e_r] + costs[r, p - n_r])`` is the least cost of placing
     multiset s within positions ``start .. p - 1``.
@@ -66,7 +66,7 @@ def _fill_positions(
         for state in range(n_states):
             best[position, state] = best[position - 1, state]
             choice[position, state] = -1
-        # Sizes outside, states inside: the row that is read and the row that is written are each in order.
+        # States are the inner loop, so that rows are read and written in the order of memory.
         for r in range(n_sizes):
             before = position - sizes[r]
             if before < start:
@@ -81,7 +81,7 @@ def _fill_positions(
 
 
 class _Circle:
-    """Searches the placements of all jobs on the circle, and records what it finds and proves."""
+    """Searches the placements of all jobs on the circle, and records solutions and bounds."""
 
     def __init__(self, problem: TopologyProblem, blocks: Blocks, run: Run) -> None:
         self._problem, self._blocks, self._run = problem, blocks, run
@@ -92,8 +92,8 @@ class _Circle:
 
     def search(self) -> bool:
         """Find the best placement of all jobs; return False if the time ran out."""
-        # Placements in which no job straddles the cut come first, then the cases in which one does so with some nodes
-        # behind it that may beat the incumbent, the most promising first. Cases with equally many share one line.
+        # First, placements in which no job straddles the cut. Then the cases in which a job straddles it and that may
+        # beat the incumbent, the most promising first. Cases with equally many nodes behind the cut share a line.
         full = len(self._multisets.used) - 1
         if not self._fill(0):
             return False
@@ -101,13 +101,13 @@ class _Circle:
         total, costs, cases = self._blocks.cheapest_total(), self._blocks.costs, []
         for r, size in enumerate(self._blocks.sizes.tolist()):
             others = total - float(costs[r].min())
-            # Its bound, nodes behind the cut, size, and the start of its block.
+            # Bound of the case, nodes behind the cut, index of the size, and start of the block.
             cases += [
                 (others + float(costs[r, start]), start + size - self._m, r, start)
                 for start in range(self._m - size + 1, self._m)
             ]
         cases.sort(key=lambda case: case[0])
-        # Of the cases that are left the first has the least bound, which is one of the whole problem.
+        # The first remaining case has the least bound, which is a bound for the whole problem.
         while cases := [case for case in cases if self._run.objective is None or case[0] < self._run.objective]:
             self._run.prove(cases[0][0], Searched(cases[0][0]))
             behind = cases[0][1]
@@ -166,7 +166,7 @@ class DynamicProgram(TopologySolver):
         # Python integers: the product of a few hundred jobs overflows 64 bits.
         entries = (len(problem.idle_nodes) + 1) * math.prod((counts + 1).tolist())
         if entries > LARGEST_TABLE:
-            return f"its tables would have {rounded(entries)} entries, the largest taken are {LARGEST_TABLE:,}"
+            return f"its tables would have {rounded(entries)} entries, at most {LARGEST_TABLE:,} are supported"
         return dcas_refusal(problem) if problem.strategy is Strategy.DCAS else None
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
@@ -177,7 +177,7 @@ class DynamicProgram(TopologySolver):
         run.offer(Allocation.sequential(problem))
         if problem.strategy is Strategy.DCAS:
             if len(problem.jobs) >= MANY_JOBS:
-                # The SCAS optimum, or what is found in a quarter of the time.
+                # Start with the SCAS optimum, or the best found in a quarter of the time.
                 quarter = run.clock.grant(0.25)
                 run.offer(self.solve(problem.with_strategy(Strategy.SCAS), quarter, seed).solution)
             return search_dcas(problem, run)

@@ -1,22 +1,22 @@
-"""Solvers ``scip``, ``highs``, ``cp-sat``, ``scip-paper``: exact SCAS by the Pack model and that of the NSA paper.
+"""Solvers ``scip``, ``highs``, ``cp-sat``, ``scip-paper``: exact SCAS by the Pack model or the NSA paper's model.
 
-The Pack model has one variable per distinct job size and circular start.
-``y_{r,i}`` says that some job of size r begins at idle position i: minimize ``sum W_r(i) y_{r,i}`` so that
-``sum_i y_{r,i} = e_r`` for every distinct size r, which e_r jobs have, and every idle position is covered at most once.
-Equal jobs are one here, which removes the symmetry of the paper's model, and the rows that cover positions have
-circular consecutive ones, which makes the linear relaxation nearly integral.
+The Pack model has one variable per distinct job size and circular start. ``y_{r,i}`` is 1 if some job of size r begins
+at idle position i: minimize ``sum W_r(i) y_{r,i}`` so that ``sum_i y_{r,i} = e_r`` for every distinct size r, which e_r
+jobs have, and every idle position is covered at most once. Equal jobs share variables, which removes the symmetry of
+the paper's model. The rows that cover positions have circular consecutive ones, which makes the linear relaxation
+nearly integral.
 
-The paper's model M_SCAS (section IV-A): ``y_{j,i}`` says that job j begins at idle position i, ``x_{j,k}`` that it has
+The paper's model M_SCAS (section IV-A): ``y_{j,i}`` is 1 if job j begins at idle position i, ``x_{j,k}`` if it has
 position k, ``D(i, n)`` are the n circular positions from i, and ``l_{j,i}`` is the hop cost of ``D(i, n_j)``:
 
 - minimize ``sum l_{j,i} y_{j,i}`` (Eq. 2) with ``sum_i y_{j,i} = 1`` for every job (Eq. 3)
 - and ``y_{j,i} <= x_{j,k}`` for every job, start i and position k in ``D(i, n_j)`` (Eq. 4), all binary (Eq. 5);
-- not printed, but needed, and in the authors' program: ``sum_j x_{j,k} <= 1`` for every position, and
+- not in the paper, but needed, and in the authors' program: ``sum_j x_{j,k} <= 1`` for every position, and
   ``sum_i x_{j,i} = n_j`` for every job.
 
-With ``cancel`` there is the authors' ``cancel_j`` too: ``sum_i y_{j,i} + cancel_j = 1`` and
-``sum_i x_{j,i} = n_j (1 - cancel_j)``, at a penalty above the cost of every allocation. Cancelling is then never
-optimal, and a bound of the program is a bound of the problem.
+With ``cancel`` the model also has the authors' ``cancel_j``: ``sum_i y_{j,i} + cancel_j = 1`` and
+``sum_i x_{j,i} = n_j (1 - cancel_j)``, at a penalty above the cost of every allocation. So cancelling is never optimal,
+and a bound of the program is a bound of the problem.
 """
 
 import logging
@@ -40,8 +40,9 @@ LOGGER = logging.getLogger(__name__)
 
 
 def first_positions(problem: TopologyProblem, allocation: Allocation) -> IntArray:
-    """Idle position at which each job's circular block begins, shape ``(J,)``; 0 for a job that has all positions."""
-    # A block begins where its owner is not that of the position before; a job that has all positions begins nowhere.
+    """Return the idle position at which each job's circular block begins, shape ``(J,)``; 0 for a job with all."""
+    # A block begins where its owner differs from that of the position before. A job with all positions has no such
+    # beginning.
     owners = allocation.owners(problem)
     starts = np.zeros(len(problem.jobs), dtype=np.int64)
     begins = np.flatnonzero((owners != np.roll(owners, 1)) & (owners >= 0))
@@ -51,7 +52,7 @@ def first_positions(problem: TopologyProblem, allocation: Allocation) -> IntArra
 
 @dataclass(frozen=True, slots=True)
 class Pack(Formulation):
-    """The Pack model of a SCAS problem, of all blocks, or of those that are ``kept``."""
+    """The Pack model of a SCAS problem, with all blocks or only those in ``kept``."""
 
     problem: TopologyProblem
     blocks: Blocks
@@ -62,11 +63,11 @@ class Pack(Formulation):
         sizes, counts, n_idle = self.blocks.sizes, self.blocks.counts.astype(np.float64), len(self.problem.idle_nodes)
         positions, costs = np.arange(n_idle), self.blocks.costs.ravel()
         kept = np.arange(costs.size) if self.kept is None else self.kept
-        # Rows of the sizes, then of the positions; a column has a one for its size and one per position covered.
+        # Rows of sizes come first, then rows of positions. A column is 1 for its size and for each covered position.
         size_rows, starts = np.divmod(kept, n_idle)
         heights = sizes[size_rows] + 1
         ends = np.cumsum(heights)
-        # `entry` counts those of each column from 0; 0 is the size's row, k the k-th position covered.
+        # `entry` numbers the entries of each column from 0: 0 is the size's row, k the k-th covered position.
         entry = np.arange(ends[-1]) - np.repeat(ends - heights, heights)
         position = (np.repeat(starts, heights) + entry - 1) % n_idle
         rows = np.where(entry == 0, np.repeat(size_rows, heights), len(sizes) + position)
@@ -109,16 +110,16 @@ class Paper(Formulation):
         ones, once = np.ones(len(y)), np.ones(n_jobs)
         of_job = np.append(np.repeat(jobs, m), cancelled)
         rows = Rows()
-        # (3)
+        # Eq. 3
         rows.add(of_job, np.append(y, cancel), np.append(ones, once[cancelled]), once, once)
-        # (4), a row per job, start and offset
+        # Eq. 4, a row per job, start and offset
         start = np.repeat(y, np.repeat(sizes, m))
         offset = np.concatenate([np.tile(np.arange(n), m) for n in sizes.tolist()])
         covered = len(y) + start // m * m + (start % m + offset) % m
         pairs, values = np.tile(np.arange(len(start)), 2), np.repeat([1.0, -1.0], len(start))
         rows.add(pairs, np.append(start, covered), values, np.zeros(len(start)))
         rows.add(np.tile(positions, n_jobs), x, ones, np.ones(m))
-        # In place of its nodes a job may have what counts for its cancelling.
+        # The variable of a cancelled job replaces its nodes.
         rows.add(of_job, np.append(x, cancel), np.append(ones, once[cancelled] * sizes[cancelled]), sizes, sizes)
 
         costs = self.blocks.costs[np.searchsorted(self.blocks.sizes, sizes)]
@@ -134,7 +135,7 @@ class Paper(Formulation):
         )
 
     def decode(self, chosen: IntArray) -> Allocation | None:
-        """Allocation of the chosen starts; None if a job is cancelled."""
+        """Return the allocation of the chosen starts; None if a job is cancelled."""
         m, n_jobs = len(self.problem.idle_nodes), len(self.problem.jobs)
         jobs, starts = np.divmod(chosen[chosen < n_jobs * m], m)
         if len(jobs) < n_jobs:
@@ -152,7 +153,7 @@ class Paper(Formulation):
 
 
 class PackSolver(BackEndSolver[TopologyProblem, Blocks], TopologySolver):
-    """The Pack model, for HiGHS with the linear relaxation first, then the columns that it leaves."""
+    """Solver of the Pack model."""
 
     strategies = frozenset({Strategy.SCAS})
 
@@ -161,7 +162,7 @@ class PackSolver(BackEndSolver[TopologyProblem, Blocks], TopologySolver):
         return 3_000_000 if self.back_end == HIGHS else 1_000_000
 
     def nonzeros(self, problem: TopologyProblem) -> int:
-        """Nonzeros of the program, known before it is built."""
+        """Return the number of nonzeros, known before the program is built."""
         return len(problem.idle_nodes) * int((np.unique(problem.sizes) + 1).sum())
 
     def refusal(self, problem: TopologyProblem) -> str | None:
@@ -173,7 +174,7 @@ class PackSolver(BackEndSolver[TopologyProblem, Blocks], TopologySolver):
     tables = staticmethod(Blocks.of)
 
     def prepare(self, problem: TopologyProblem, blocks: Blocks, run: Run) -> object:
-        # A back end begins at a warm start that was given, not at the sequential allocation.
+        # Back ends start from a given warm start, not from the sequential allocation.
         given: object = run.solution
         run.offer(Allocation.sequential(problem))
         run.prove(*blocks.cheapest())
@@ -188,10 +189,9 @@ class ScipPaper(PackSolver):
     """The NSA paper's model M_SCAS in SCIP, to reproduce its Table IV.
 
     With ``cancel``, SCIP may cancel jobs at a penalty, as in the authors' program (``cancel_j`` of `Paper`). A solution
-    with cancelled jobs is no allocation and never becomes the incumbent: the answer is then the best complete
-    allocation, at worst the sequential one, with its status. The log of this module says at level INFO, for every such
-    solution that SCIP shows, how many jobs it cancels; the last of these messages is what the paper's column "Cancel"
-    counts.
+    with cancelled jobs is not an allocation and never becomes the incumbent. The answer is then the best complete
+    allocation, at worst the sequential one, with its status. For every such solution that SCIP reports, this module
+    logs the number of cancelled jobs at level INFO; the last of these numbers is the paper's column "Cancel".
     """
 
     name: ClassVar[str] = "scip-paper"
@@ -201,7 +201,7 @@ class ScipPaper(PackSolver):
     cancel: bool = False
 
     def nonzeros(self, problem: TopologyProblem) -> int:
-        """Nonzeros of the paper's model, the few of the cancel variables apart."""
+        """Return the number of nonzeros of the paper's model, without the few of the cancel variables."""
         return len(problem.idle_nodes) * (2 * int(problem.sizes.sum()) + 3 * len(problem.jobs))
 
     def formulate(self, problem: TopologyProblem, blocks: Blocks, known: float | None = None) -> Formulation:

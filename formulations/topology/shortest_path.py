@@ -1,14 +1,14 @@
 """Solver ``csp``: SCAS as the constrained shortest path of the NSA paper (section IV-B), an oracle on small windows.
 
-The paper's vertices are the idle nodes, its operation arcs lead from node i to node i + r - 1, so that one operation
-could begin at the very node where another ends, and that of a one-node job is a loop. Here the vertices are the gaps
-before, between and behind the nodes: transition arcs i -> i + 1 pass over a node, operation arcs i -> i + r give the
-r nodes between to a job. Passing through e_r operation arcs of E_r becomes a plain shortest path in the product of the
-graph with the numbers of jobs placed so far.
+In the paper, vertices are the idle nodes and operation arcs lead from node i to node i + r - 1. So an operation could
+begin at the node where another ends, and the operation of a one-node job is a loop. Here the vertices are the gaps
+before, between and behind the nodes: transition arcs i -> i + 1 pass over a node, and operation arcs i -> i + r give
+the r nodes between to a job. The rule that a path has e_r operation arcs of E_r becomes a plain shortest path in the
+product of the graph with the numbers of jobs placed so far.
 
 The paper leaves out the operation arcs that return "backwards" to the head of the sequence. A solution uses at most
-one of them, for only one block can hold both the last and the first idle node. So every such arc is a case of its
-own: a block of size r with b nodes behind the cut leaves a path from gap b to gap m - (r - b) for the other jobs.
+one of them, because only one block can hold both the last and the first idle node. So every such arc is a separate
+case: a block of size r with b nodes behind the cut leaves a path from gap b to gap m - (r - b) for the other jobs.
 All cases with the same b begin at the same vertex and share one shortest-path tree.
 """
 
@@ -31,16 +31,16 @@ from allocopt.solving.budget import Budget
 from allocopt.topology import TopologySolver
 from allocopt.version import __version__
 
-# Arcs of the product graph; one shortest-path tree of the largest takes about a tenth of a second.
+# Most arcs of the product graph; one shortest-path tree of the largest graph takes about a tenth of a second.
 LARGEST_GRAPH = 100_000
 
-Used = tuple[int, ...]  # how many jobs of each distinct size a path has placed
-State = tuple[int, Used]  # a vertex of the product: a gap, and what was used on the way to it
+Used = tuple[int, ...]  # number of jobs of each distinct size that a path has placed
+State = tuple[int, Used]  # a vertex of the product: a gap, and the jobs placed on the way to it
 
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedShortestPath(TopologySolver):
-    """Exact SCAS by shortest paths in networkx, a tree and an iteration for every number of nodes behind the cut."""
+    """Exact SCAS by shortest paths in networkx; every number of nodes behind the cut is a tree and an iteration."""
 
     name: ClassVar[str] = "csp"
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -56,9 +56,9 @@ class ConstrainedShortestPath(TopologySolver):
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         _, counts = np.unique(problem.sizes, return_counts=True)
-        # At most one transition and one operation per size from every vertex.
+        # Every vertex has at most one transition arc, and one operation arc per size.
         arcs = (len(problem.idle_nodes) + 1) * math.prod((counts + 1).tolist()) * (len(counts) + 1)
-        too_many = f"its graph would have {rounded(arcs)} arcs, the largest taken has {LARGEST_GRAPH:,}"
+        too_many = f"its graph would have {rounded(arcs)} arcs, at most {LARGEST_GRAPH:,} are supported"
         return too_many if arcs > LARGEST_GRAPH else None
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
@@ -70,7 +70,7 @@ class ConstrainedShortestPath(TopologySolver):
         run.prove(*blocks.cheapest())
         if run.is_proved():
             return StopReason.PROVED
-        # The product of the graph, without its backward arcs, and the multisets; arcs weigh what blocks cost.
+        # The product of the graph, without backward arcs, and the multisets. The weight of an arc is its block's cost.
         graph: nx.DiGraph[State] = nx.DiGraph()
         n_idle, counts, costs = blocks.costs.shape[1], blocks.counts.tolist(), blocks.costs.tolist()
         for used in itertools.product(*(range(count + 1) for count in counts)):
@@ -85,10 +85,10 @@ class ConstrainedShortestPath(TopologySolver):
         longest = run.clock.elapsed()
         for behind in cases:
             started = run.clock.elapsed()
-            # No case is begun that may not fit.
+            # Do not begin a case that may exceed the time limit.
             if run.clock.remaining() < longest:
                 break
-            # Best starts per size of every case with so many nodes behind the cut; behind 0 no block is across it.
+            # Best starts per size of every case with this number of nodes behind the cut; 0: no block lies across it.
             paths: dict[State, list[State]] = nx.single_source_dijkstra_path(graph, (behind, (0,) * len(counts)))
             best = [_starts_on(paths[n_idle, full])] if behind == 0 else []
             for r, size in enumerate(blocks.sizes.tolist()):

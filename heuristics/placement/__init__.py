@@ -1,1 +1,1 @@
-"""Allocators of placement problems without a proof."""
+"""Fast solvers of placement problems, without a proof of optimality."""

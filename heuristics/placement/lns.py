@@ -1,8 +1,8 @@
-"""Solver ``lns`` of placement problems: jobs on several nodes are inserted exactly, others make room for them.
+"""Solver ``lns`` of placement problems: jobs on several nodes are inserted exactly, and one-node jobs make room.
 
-A step removes a few jobs on several nodes and takes some that are left out, and inserts each in turn at the least hop
-cost under random prices of the leaves, as if jobs on one node were not there: these cost no hops. Those of them that
-are in the way then go to the nodes with room that they fill best. What all cost together is accepted as in annealing.
+A step removes a few jobs on several nodes, takes some jobs that are left out, and inserts each in turn at the least hop
+cost under random prices of the leaves. It ignores one-node jobs, because they have no hop cost. One-node jobs in the
+way then move to the nodes with room that they fill best. The new total cost is accepted or rejected as in annealing.
 """
 
 import math
@@ -40,19 +40,19 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.result import tolerance_of
 from heuristics.placement.rules import placements_of
 
-LARGEST = 200_000_000  # jobs times nodes above which a single step may take a noticeable part of a second
-SIZES = 3  # numbers of nodes that an insertion compares
-# Steps of a look for uneven places, and jobs times nodes beyond which more tries are better.
+LARGEST = 200_000_000  # most jobs times nodes; above, a single step may take a noticeable part of a second
+SIZES = 3  # how many numbers of nodes an insertion compares
+# Most steps of a search for uneven placements, and most jobs times nodes for which it pays.
 UNEVEN_WORK, UNEVEN_PAIRS = 1_000_000, 5_000
-IN_THE_WAY, UNTOUCHED = 1e6, 4.0  # what a node counts less for where jobs have to go, or where nobody is yet
-SLICE_S = 0.005  # between two looks at the clock
-MOST_REMOVED, MOST_LEFT_OUT = 8, 6  # jobs that a step removes, and takes of those left out, at most
-POSTPONED = 0.25  # how often a job on several nodes comes after all others
-PRICES_SHARE = 0.3  # of the time that is left, for the bound
-SHORTEST, PATIENCE = 500, 5  # steps of the first cycle, and cycles without a better answer before it gives up
+IN_THE_WAY, UNTOUCHED = 1e6, 4.0  # penalty of a node where other jobs have to leave, and of a node without jobs
+SLICE_S = 0.005  # seconds between two looks at the clock
+MOST_REMOVED, MOST_LEFT_OUT = 8, 6  # most jobs that a step removes, and most left-out jobs that it tries
+POSTPONED = 0.25  # probability that a job on several nodes is inserted after all others
+PRICES_SHARE = 0.3  # share of the remaining time for the bound
+SHORTEST, PATIENCE = 500, 5  # steps of the first cycle, and cycles without a better solution until the search ends
 
 BoundByPrices = Callable[[float, Callable[[float], bool]], tuple[float, LeafPrices]]
-"""Bounds the cost of a window by that of a solution, until a share of the time is over."""
+"""Returns a bound and its certificate, given the cost of a known solution, within a share of the time."""
 
 TOTAL, BEST = range(2)
 TOUCHED, QUEUED, STEP = range(3)
@@ -61,30 +61,30 @@ TOUCHED, QUEUED, STEP = range(3)
 class _Search(NamedTuple):
     """A state of the search."""
 
-    room: IntMatrix  # what is left beside all jobs, shape ``(m, R)``
-    users: IntArray  # jobs on each node
-    wide_room: IntMatrix  # the same beside jobs on several nodes
-    wide_users: IntArray
-    used: IntArray  # nodes of every job, 0 where it is left out
+    room: IntMatrix  # amounts left by all jobs, shape ``(m, R)``
+    users: IntArray  # number of jobs on each node
+    wide_room: IntMatrix  # amounts left by jobs on several nodes
+    wide_users: IntArray  # number of jobs on several nodes on each node
+    used: IntArray  # number of nodes of every job, 0 if it is left out
     held: IntMatrix  # nodes and tasks of all jobs, ``(2, H)``
     costs: FloatArray
-    alone: FloatArray  # least that every job can cost
-    first_on: IntArray  # first of the jobs on one node that are on each node, -1 for none
-    next_on: IntArray  # the next one beside each of them
-    old_used: IntArray  # what the jobs that a step has touched had before
-    old: IntMatrix
-    stamp: IntArray  # step that has touched a job last
-    touched: IntArray
+    alone: FloatArray  # least cost of every job without other jobs
+    first_on: IntArray  # first of the one-node jobs on each node, -1 for none
+    next_on: IntArray  # next one-node job on the same node
+    old_used: IntArray  # `used` before the step, for the jobs that it has touched
+    old: IntMatrix  # `held` before the step, for these jobs
+    stamp: IntArray  # last step that has touched each job
+    touched: IntArray  # jobs that this step has touched
     queue: IntArray  # jobs to be inserted
-    best_used: IntArray
-    best: IntMatrix
+    best_used: IntArray  # `used` of the best state
+    best: IntMatrix  # `held` of the best state
     wide: IntArray  # jobs on several nodes
-    tasks_at: IntArray  # scratch of a number for each node, leaf and group
-    take: IntArray
-    sums: IntArray
-    numbers: IntArray  # of jobs touched and queued in this step, and of the step
-    totals: FloatArray  # cost now and at best
-    words: WordArray
+    tasks_at: IntArray  # working space, one number per node
+    take: IntArray  # working space, one number per leaf
+    sums: IntArray  # working space, one number per group
+    numbers: IntArray  # number of jobs touched and queued in this step, and number of the step
+    totals: FloatArray  # cost of the present and of the best state
+    words: WordArray  # state of the random numbers
 
 
 SEARCH = record_type(_Search)
@@ -99,7 +99,7 @@ def _copy_places(source: IntMatrix, target: IntMatrix, first: int, count: int) -
 
 @helper()
 def _hold(w: PlacementArrays, s: _Search, job: int, sign: int) -> None:
-    """Take what a job holds (sign 1), or give it back (sign -1)."""
+    """Occupy the nodes of a job (sign 1), or free them (sign -1)."""
     asked = w.jobs[job]
     for place in range(asked.first, asked.first + s.used[job]):
         node, tasks = s.held[0, place], s.held[1, place]
@@ -107,7 +107,7 @@ def _hold(w: PlacementArrays, s: _Search, job: int, sign: int) -> None:
         for resource in range(w.free.shape[1]):
             amount = w.per_node[job, resource] + tasks * w.per_task[job, resource]
             if asked.is_exclusive:
-                # More than all, so that jobs that ask for nothing stay away too.
+                # More than is free, so that even jobs that ask for nothing stay away.
                 amount = w.free[node, resource] + 1
             s.room[node, resource] -= sign * amount
             if asked.most > 1:
@@ -128,7 +128,7 @@ def _hold(w: PlacementArrays, s: _Search, job: int, sign: int) -> None:
 
 @inlined
 def _touch(w: PlacementArrays, s: _Search, job: int) -> None:
-    """Note what a job has before a step changes it."""
+    """Store the nodes of a job before a step changes them."""
     if s.stamp[job] == s.numbers[STEP]:
         return
     s.stamp[job] = s.numbers[STEP]
@@ -140,7 +140,7 @@ def _touch(w: PlacementArrays, s: _Search, job: int) -> None:
 
 @helper()
 def _cost(w: PlacementArrays, s: _Search, job: int, used: int) -> float:
-    """Cost of a job on the nodes that stand in its places; none leaves it out."""
+    """Return the cost of a job on the first ``used`` nodes of its places; 0 nodes leave it out."""
     if used == 0:
         return w.left_out_cost
     tree, take, saved = w.tree, w.insertion.take, 0.0
@@ -157,7 +157,7 @@ def _cost(w: PlacementArrays, s: _Search, job: int, used: int) -> float:
 
 @helper()
 def _settle(w: PlacementArrays, s: _Search, job: int, used: int) -> None:
-    """Let a job hold the nodes that stand in its places."""
+    """Place a job on the first ``used`` nodes of its places."""
     s.used[job] = used
     _hold(w, s, job, 1)
     cost = _cost(w, s, job, used)
@@ -177,7 +177,7 @@ def _remove(w: PlacementArrays, s: _Search, job: int) -> None:
 
 @inlined
 def _fit(w: PlacementArrays, s: _Search, job: int, node: int, tasks: int) -> float:
-    """Return how badly a job fills what is left of a node: its free rest relative to the job; random by a third."""
+    """Return how badly a job fills a node: the free rest relative to the job, raised at random by up to a half."""
     needed = w.per_node[job, 0] + tasks * w.per_task[job, 0]
     rest = float(s.room[node, 0] - needed) / (1.0 + needed)
     if s.users[node] == 0 and not w.jobs[job].is_exclusive:
@@ -187,7 +187,7 @@ def _fit(w: PlacementArrays, s: _Search, job: int, node: int, tasks: int) -> flo
 
 @helper()
 def _limit_groups(w: PlacementArrays, s: _Search, job: int) -> None:
-    """Leave room only in those groups with most of it of which a job may span several."""
+    """Clear the room outside the groups with most room, at levels of which a job may span several groups."""
     for level in range(w.groups.shape[0]):
         most = w.most_groups[job, level]
         if most < 2:
@@ -209,9 +209,9 @@ def _limit_groups(w: PlacementArrays, s: _Search, job: int) -> None:
 
 @helper()
 def _pick(w: PlacementArrays, s: _Search, job: int, size: int, share: int) -> int:
-    """Choose so many nodes as each leaf gives, of those with room for a share of the tasks; return how many.
+    """Choose the nodes of each leaf by ``take``, among those with room for ``share`` tasks; return their number.
 
-    Without a share they are the roomiest, of which each takes what it can.
+    If ``share`` is 0, choose the nodes with most room, each with as many tasks as it can take.
     """
     tree, first, used, left = w.tree, w.jobs[job].first, 0, w.jobs[job].tasks
     for leaf in range(tree.leaf_first.size - 1):
@@ -236,7 +236,7 @@ def _pick(w: PlacementArrays, s: _Search, job: int, size: int, share: int) -> in
 
 @helper()
 def _pick_roomiest(w: PlacementArrays, s: _Search, job: int) -> int:
-    """Choose the nodes with most room, of which each takes what it can; return how many, 0 if they are too few."""
+    """Choose the nodes with most room, each with as many tasks as it can take; return their number, 0 if too few."""
     asked, used, left = w.jobs[job], 0, w.jobs[job].tasks
     while used < asked.most and (left > 0 or used < asked.least):
         best = 0
@@ -256,7 +256,7 @@ def _pick_roomiest(w: PlacementArrays, s: _Search, job: int) -> int:
 
 @helper(allocates=True)
 def _find(w: PlacementArrays, s: _Search, job: int, room: IntMatrix, users: IntArray) -> int:
-    """Write the cheapest nodes with room for a job under the prices of the leaves; return how many, 0 for none."""
+    """Write the cheapest nodes with room for a job under the prices of the leaves; return their number, 0 for none."""
     asked, least_cost, size_found, mask_found, group_found, share_found = w.jobs[job], np.inf, 0, 0, 0, 0
     for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
         for group in range(asked.n_groups):
@@ -289,7 +289,7 @@ def _find(w: PlacementArrays, s: _Search, job: int, room: IntMatrix, users: IntA
         _limit_groups(w, s, job)
         return _pick(w, s, job, size_found, share_found)
     if asked.part > 1:
-        # The roomiest nodes need not make whole segments.
+        # The nodes with most room may not form whole segments.
         return 0
     for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
         for group in range(asked.n_groups):
@@ -303,7 +303,7 @@ def _find(w: PlacementArrays, s: _Search, job: int, room: IntMatrix, users: IntA
 
 @helper(allocates=True)
 def _insert(w: PlacementArrays, s: _Search, job: int, room: IntMatrix, users: IntArray) -> None:
-    """Insert a job at the least hop cost where a table has room; jobs on one node in its way are removed and queued."""
+    """Insert a job at the least hop cost on nodes with room; remove and queue one-node jobs that are in the way."""
     _touch(w, s, job)
     used, first = _find(w, s, job, room, users), w.jobs[job].first
     if _cost(w, s, job, used) > w.left_out_cost:
@@ -317,8 +317,8 @@ def _insert(w: PlacementArrays, s: _Search, job: int, room: IntMatrix, users: In
 
 @helper(allocates=True)
 def _insert_queued(w: PlacementArrays, s: _Search, ejecting: int) -> None:
-    """Insert the queued jobs: the first so many one after the other, those then in the way by falling tasks."""
-    # Where jobs are left out, one of the first may come last: without it there may be room for several.
+    """Insert the first ``ejecting`` queued jobs in order, then one-node jobs that were in the way, largest first."""
+    # If jobs are left out, one of the first may be inserted last: without it there may be room for several.
     last, is_full = -1, s.totals[TOTAL] - ejecting * w.left_out_cost >= w.left_out_cost
     for at in range(ejecting):
         if is_full and last < 0 and w.jobs[s.queue[at]].most > 1 and uniform(s.words) < POSTPONED:
@@ -332,7 +332,7 @@ def _insert_queued(w: PlacementArrays, s: _Search, ejecting: int) -> None:
                 largest = other
         job, s.queue[largest] = s.queue[largest], s.queue[at]
         s.queue[at] = job
-        # A job on one node goes to that of those with room which it fills best.
+        # A one-node job goes to the node with room that it fills best.
         _touch(w, s, job)
         asked, best, least = w.jobs[job], -1, np.inf
         for mask in range(asked.first_mask, asked.first_mask + asked.n_masks):
@@ -367,7 +367,7 @@ def _begin_step(s: _Search) -> None:
 
 @helper()
 def _queue_some(w: PlacementArrays, s: _Search, most_removed: int) -> None:
-    """Remove some jobs on several nodes, most of them near each other, and queue them, and jobs that are left out."""
+    """Remove and queue some jobs on several nodes, most of them near each other; queue some jobs that are left out."""
     anchor, some_left_out = below(s.words, s.users.size), s.totals[TOTAL] >= w.left_out_cost
     for number in range((1 + below(s.words, most_removed)) if s.wide.size > 0 else 0):
         chosen, nearest = -1, np.inf
@@ -378,7 +378,7 @@ def _queue_some(w: PlacementArrays, s: _Search, most_removed: int) -> None:
                 continue
             distance = float(abs(s.held[0, w.jobs[job].first] - anchor))
             if number == 0:
-                # One that costs no more than it must need not move.
+                # Prefer jobs that cost much more than they have to.
                 distance = s.alone[job] - s.costs[job]
             if distance < nearest:
                 chosen, nearest = job, distance
@@ -398,7 +398,7 @@ def _queue_some(w: PlacementArrays, s: _Search, most_removed: int) -> None:
 
 @kernel(boolean(WINDOW, SEARCH, boolean), allocates=True)
 def _begin_search(w: PlacementArrays, s: _Search, is_given: bool) -> bool:
-    """Place the jobs as ``best`` says, or all from the largest to the smallest; return True."""
+    """Place the jobs as in ``best`` if ``is_given``, otherwise from the largest to the smallest; return True."""
     _begin_step(s)
     s.totals[TOTAL] = 0.0
     for job in range(s.used.size):
@@ -426,7 +426,7 @@ def _begin_search(w: PlacementArrays, s: _Search, is_given: bool) -> bool:
 def _search_placements(
     w: PlacementArrays, s: _Search, steps: int, temperature: float, factor: float, price: float, most_removed: int
 ) -> float:
-    """Take so many steps, after each of which the temperature falls by a factor; return it."""
+    """Take some steps, multiplying the temperature by ``factor`` after each; return the last temperature."""
     for _ in range(steps):
         before = s.totals[TOTAL]
         _begin_step(s)
@@ -459,7 +459,7 @@ def _search_placements(
 class Lns(PlacementSolver):
     """Remove a few jobs on several nodes and insert each again where it costs least under random prices of the leaves.
 
-    Temperatures fall in cycles, each of which is twice as long as the one before and begins at the best answer.
+    Temperatures fall in cycles. Each cycle is twice as long as the one before and starts from the best solution.
     """
 
     name: ClassVar[str] = "lns"
@@ -469,16 +469,16 @@ class Lns(PlacementSolver):
     hottest: float = 1.0  # first temperature of a cycle, in hops
     coldest: float = 0.02  # last temperature of a cycle, in hops
     price: float = 4.0  # largest standard deviation of the price of a node, in hops
-    most_removed: int = 4  # jobs on several nodes that a step removes, at most
+    most_removed: int = 4  # most jobs on several nodes that a step removes
 
     def __post_init__(self) -> None:
         if not (self.hottest >= self.coldest > 0 and self.price >= 0 and 1 <= self.most_removed <= MOST_REMOVED):
-            fault = f"coldest is positive, hottest no less, price not negative, most_removed 1 to {MOST_REMOVED}"
-            raise UsageError(f"these options make no search; {fault}")
+            fault = f"hottest >= coldest > 0, price >= 0 and most_removed within 1 .. {MOST_REMOVED}"
+            raise UsageError(f"options of lns are out of range: they must have {fault}")
 
     def refusal(self, problem: PlacementProblem) -> str | None:
         product = len(problem.jobs) * problem.size
-        return None if product <= LARGEST else f"it has {product:,} jobs x nodes, {LARGEST:,} are taken"
+        return None if product <= LARGEST else f"it has {product:,} jobs x nodes, at most {LARGEST:,} are supported"
 
     def kernels(self, problem: PlacementProblem) -> Iterable[Callable[..., Any]]:
         return (*BOUND_KERNELS, *PRICE_KERNELS, _begin_search, _search_placements)
@@ -493,7 +493,7 @@ class Lns(PlacementSolver):
         run.prove(problem.bound_of(float(kinds.counts @ of_kind)), LeafPrices())
         if run.is_proved() or run.clock.expired():
             return StopReason.TIME_LIMIT
-        # A state in which no job has a node, and as its best what is given.
+        # The first state has no job placed; its best state is the given solution.
         n, m, levels = window.jobs.size, len(window.free), len(window.groups)
         free, in_use, most = window.free, window.in_use, window.jobs["most"]
         of_jobs = np.zeros((4, n), dtype=np.int64)
@@ -542,7 +542,7 @@ class Lns(PlacementSolver):
                     return StopReason.ITERATIONS if left <= 0 else StopReason.TIME_LIMIT
                 in_time = run.clock.remaining() / step_s
                 if done > 0 and in_time < 3 * left:
-                    # The last cycle ends with the time.
+                    # Shorten the last cycle so that it ends with the time.
                     length = at + max(1, int(in_time))
                     left = length - at
                 steps = left if math.isinf(in_time) else min(left, max(1, int(SLICE_S / step_s)))
@@ -558,7 +558,7 @@ class Lns(PlacementSolver):
             if state.totals[BEST] < before:
                 _offer(window, state, run)
             if length == SHORTEST:
-                # A good answer tells how far prices have to climb.
+                # A good solution shows how far prices have to rise.
                 _prove_by_prices(bounded, float(state.totals[BEST]), run)
             idle = 0 if state.totals[BEST] < before else idle + 1
             length *= 2

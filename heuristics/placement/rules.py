@@ -26,12 +26,12 @@ from allocopt.simulator.shared.state import (
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 
-NODES_AT_ONCE = 1_000_000  # that are looked at between two looks at the clock, at one level
+NODES_AT_ONCE = 1_000_000  # nodes, at one level, between two looks at the clock
 
 
 @kernel(boolean(SHARED, int64))
 def _place_in_turn(s: Shared, jobs: int) -> bool:
-    """Place the next jobs, each if there is room for it beside those before; return whether some are left."""
+    """Place the next ``jobs`` jobs, each if it has room beside those before; return whether jobs are left."""
     clock = s.clock[0]
     for _ in range(jobs):
         job = clock.next_submission
@@ -50,7 +50,7 @@ def _place_in_turn(s: Shared, jobs: int) -> bool:
 
 
 class _Rule(PlacementSolver):
-    """Place the jobs in their order by a rule of the simulator; who finds no room is left out."""
+    """Place the jobs in order by a rule of the simulator; a job without room is left out."""
 
     allocation: ClassVar[AllocationRule]
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset({Promise.BOUND}), "any")
@@ -59,7 +59,7 @@ class _Rule(PlacementSolver):
         return (*BOUND_KERNELS, _place_in_turn)
 
     def search(self, problem: PlacementProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        # The state of a simulation in which all jobs have come at once.
+        # Use the state of a simulation in which all jobs arrive at once.
         equal, one_tier = np.ones(problem.size, dtype=np.int64), np.ones(1, dtype=np.int64)
         machine = SharedMachine(np.ascontiguousarray(problem.free), problem.groups, equal, one_tier)
         requests = [job.request._replace(partition=0) for job in problem.jobs]
@@ -80,28 +80,28 @@ class _Rule(PlacementSolver):
 
 
 def placements_of(first: IntArray, used: IntArray, held: IntArray) -> Placements:
-    """Return placements of the place where each job's nodes begin, their number, and all nodes and tasks in rows."""
+    """Return placements, given the first index and number of each job's nodes, and rows of all nodes and tasks."""
     parts = zip(first.tolist(), used.tolist(), strict=True)
     pairs = held.T.tolist()
     return Placements(tuple(tuple(NodeTasks(*pair) for pair in pairs[at : at + n]) for at, n in parts))
 
 
 class FirstFit(_Rule):
-    """The first nodes by number that have room."""
+    """Choose the first nodes, by number, that have room."""
 
     name: ClassVar[str] = "first-fit"
     allocation = AllocationRule.FIRST_FIT
 
 
 class BestFit(_Rule):
-    """The nodes with room that have the fewest free cores."""
+    """Choose the nodes with room that have the fewest free cores."""
 
     name: ClassVar[str] = "best-fit"
     allocation = AllocationRule.BEST_FIT
 
 
 class ConsTres(_Rule):
-    """What Slurm's select/cons_tres does by default with topology/tree: the lowest switch, the fewest free cores."""
+    """Choose the lowest switch, then the fewest free cores, as Slurm's select/cons_tres does with topology/tree."""
 
     name: ClassVar[str] = "cons-tres"
     allocation = AllocationRule.LOWEST_SWITCH

@@ -1,1 +1,1 @@
-"""Rules that schedulers of production use to make room, as solvers of relocation problems."""
+"""Rules by which production schedulers make room, as solvers of relocation problems."""

@@ -1,4 +1,4 @@
-"""A relocation in the making: who has left, what is free, and what every rule does with both."""
+"""State of a relocation while a rule builds it, and the base of all rules."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from allocopt.solving.budget import Budget
 
 
 class Attempt:
-    """A relocation in the making: who has left, and what is free."""
+    """State of a relocation while a rule builds it: the jobs that have left, and the free amounts."""
 
     def __init__(self, problem: RelocationProblem) -> None:
         self.problem = problem
@@ -30,17 +30,17 @@ class Attempt:
         self._number_of = {job.id: number for number, job in enumerate(problem.running)}
 
     def leave(self, job: PlacedJob) -> None:
-        """Take a job off its nodes."""
+        """Remove a job from its nodes."""
         self.room.release(job.request, job.places)
         del self.staying[job.id]
 
     def restore(self, job: PlacedJob) -> None:
-        """Let a job that has left go on where it was."""
+        """Return a job that has left to its nodes."""
         self.room.enter(job.id, job.request, job.places)
         self.staying[job.id] = job
 
     def places(self, request: ClusterRequest, among: IntArray | None = None) -> Places | None:
-        """Return nodes for a job, among some or all that need not be emptied, or None."""
+        """Return nodes for a job, among some nodes or all that need not be emptied; None if it does not fit."""
         return fitted(request, self.room, self.open_nodes if among is None else among, self.groups)
 
     def start(self, gang: WaitingGang, places: Places) -> None:
@@ -49,16 +49,16 @@ class Attempt:
         self.started[gang.id] = places
 
     def victims(self) -> list[PlacedJob]:
-        """Return the jobs that run and may leave, the cheapest first, of equal ones the last of the problem first."""
+        """Return the jobs that run and may leave, the cheapest first; of equal ones the last of the problem first."""
         jobs = (job for job in reversed(self.problem.running) if job.may_leave and job.id in self.staying)
         return sorted(jobs, key=leaving_cost)
 
     def leave_until_it_fits(
         self, request: ClusterRequest, victims: Sequence[PlacedJob], among: IntArray | None = None
     ) -> tuple[Places, int] | None:
-        """Let the first of some jobs leave until another one fits; return its nodes, and how many have left.
+        """Remove victims in order until another job fits; return its nodes, and the number of victims.
 
-        None, and nothing is done, if it does not fit when all have left.
+        Return None, and change nothing, if the job does not fit even if all victims leave.
         """
         at_first = self.room
         numbers = np.array([self._number_of[job.id] for job in victims], dtype=np.int64)
@@ -68,7 +68,7 @@ class Attempt:
             self.room.release_all(self.problem, numbers[:count])
             return self.places(request, among)
 
-        # Who fits beside some jobs fits beside fewer: how many have to leave is found by bisection.
+        # A job that fits still fits after more victims leave, so find their least number by bisection.
         least, most = 0, len(victims)
         places = places_without(most)
         while places is not None and least < most:
@@ -84,9 +84,9 @@ class Attempt:
         return places, least
 
     def relocated(self) -> tuple[list[Places | None], list[Places]] | None:
-        """Return the places of all jobs once those that have left are moved where they can be, or None.
+        """Return the final places of all jobs, after moving those that have left if that is possible and cheaper.
 
-        None means that a job has left which must not be stopped, and finds no new nodes.
+        Return None if a job that must not be stopped has left and finds no new nodes.
         """
         left = (job for job in self.problem.running if job.id not in self.staying)
         moving = [job for job in left if job.stop_cost is None or move_cost(job) < job.stop_cost]
@@ -98,9 +98,9 @@ class Attempt:
 
 
 class VictimRule(RelocationSolver):
-    """Serve the gangs in their order by a rule that chooses whom to stop for one of them.
+    """Serve the gangs in order by a rule that chooses the victims for each.
 
-    Jobs whose nodes have to be emptied leave first. At the end, a job that has left is moved if that is possible and
+    Jobs on nodes that have to be emptied leave first. At the end, a job that has left is moved if that is possible and
     cheaper, and stopped otherwise.
     """
 
@@ -108,7 +108,7 @@ class VictimRule(RelocationSolver):
 
     @abstractmethod
     def make_room(self, attempt: Attempt, gang: WaitingGang, run: Run) -> Places | None:
-        """Let jobs leave and return the gang's nodes; None, with nobody gone more than before, if nothing helps."""
+        """Remove victims and return the gang's nodes; None, with all victims restored, if there is no way."""
 
     def search(self, problem: RelocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         trivial = get_kind(self.kind).trivial(problem)
@@ -130,7 +130,7 @@ class VictimRule(RelocationSolver):
         return StopReason.COMPLETED
 
     def _serve(self, attempt: Attempt, gang: WaitingGang, run: Run) -> bool:
-        """Start a gang if that is possible, and worth what the jobs cost that leave for it."""
+        """Start a gang if that is possible and the victims cost no more than its wait; return whether it starts."""
         before = dict(attempt.staying)
         places = self.make_room(attempt, gang, run)
         if places is None:
@@ -150,17 +150,20 @@ def move_cost(job: PlacedJob) -> float:
 
 
 def leaving_cost(job: PlacedJob) -> float:
-    """Return the lower cost of stopping a job and of moving it off all its nodes; infinity if it may do neither."""
+    """Return the lower of the costs of stopping a job and moving it off all its nodes; infinity if it must stay."""
     return min(float("inf") if job.stop_cost is None else job.stop_cost, move_cost(job))
 
 
 def are_apart(one: Places, other: Places) -> bool:
-    """Whether two jobs have no node in common."""
+    """Return whether two jobs have no node in common."""
     return {node for node, _ in one}.isdisjoint(node for node, _ in other)
 
 
 def parts(request: ClusterRequest) -> Iterator[tuple[ClusterRequest, int]]:
-    """Yield what a gang asks for in one group each, and the level of the group: its segments, or itself."""
+    """Yield the requests of a gang that stay within one group each, and the level of the group.
+
+    They are its segments, or the gang itself.
+    """
     levels = [level for level, segment in enumerate(request.segments) if segment]
     whole = request.least_nodes == request.most_nodes == request.tasks
     if not levels or request.level >= 0 or not whole:
@@ -178,13 +181,13 @@ def group_of_nodes(attempt: Attempt, level: int) -> IntArray:
 
 
 def by_group(nodes: IntArray, group: IntArray) -> list[IntArray]:
-    """Return nodes, split by their groups."""
+    """Return the nodes of each group."""
     ranked = nodes[np.argsort(group[nodes], kind="stable")]
     return np.split(ranked, np.flatnonzero(np.diff(group[ranked])) + 1) if len(ranked) else []
 
 
 def victims_by_group(victims: Sequence[PlacedJob], group: IntArray) -> dict[int, list[PlacedJob]]:
-    """Return the jobs that have a node in each group, in their order."""
+    """Return, by group, the jobs that have a node in it, in order."""
     found: dict[int, list[PlacedJob]] = {}
     for job in victims:
         for one in set(group[[node for node, _ in job.places]].tolist()):

@@ -1,4 +1,4 @@
-"""Solver ``kai-reclaim``: how KAI Scheduler chooses victims, after it has tried to move some."""
+"""Solver ``kai-reclaim``: how KAI Scheduler tries to move jobs first, then chooses victims."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
@@ -17,17 +17,17 @@ MOST_CONSOLIDATED = 16
 
 
 class KaiReclaim(VictimRule):
-    """Make room for one task more at a time, with one victim more at a time, and never look back.
+    """Make room for one more task at a time, with one more victim at a time, and never revise a choice.
 
-    First as KAI's consolidation: all who leave have to move, and only the first 16 candidates are tried. Then as its
-    reclaim, or preemption: those who find no other nodes stop. For each number of tasks, candidates come from the
-    lowest priority on. Each is taken off, with those before it that share its node, beside the victims of before; if
-    all tasks so far fit now, these are the victims, and else they go on and the next candidate is tried. Victims that
-    still fit where they were go on (KAI Scheduler, ``docs/developer/action-framework.md`` and
+    First as in KAI's consolidation: all victims have to move, and only the first 16 candidates are tried. Then as in
+    its reclaim or preemption: victims without other nodes stop. For each number of tasks, candidates come from the
+    lowest priority on. Each leaves, in addition to earlier victims, together with earlier candidates on its node. If
+    all tasks so far then fit, these are the victims; otherwise they return and the next candidate is tried. Victims
+    that still fit on their nodes return (KAI Scheduler, ``docs/developer/action-framework.md`` and
     ``pkg/scheduler/actions/common/solvers``, commit 72de64fc; 16 is the default of the flag
     ``max-consolidation-preemptees``). The cost of leaving stands for the priority, and a job further back in the
-    problem counts as younger. Segments are served one after the other, as its subgroups are; quotas of queues are left
-    out.
+    problem counts as younger. Segments are served one after the other, as KAI does with subgroups. Quotas of queues
+    are left out.
     """
 
     name: ClassVar[str] = "kai-reclaim"
@@ -45,14 +45,14 @@ class KaiReclaim(VictimRule):
 def _solved(
     attempt: Attempt, gang: WaitingGang, candidates: Sequence[PlacedJob], run: Run, is_moving: bool
 ) -> Places | None:
-    """Return the gang's nodes once victims have left; None, with nobody gone, if a task finds none."""
+    """Return the gang's nodes, after victims have left; None, with all victims restored, if a task finds no node."""
     scenario = _Scenario(attempt, candidates, is_moving)
     found: list[NodeTasks] = []
     for request, level in parts(gang.request):
         places = scenario.served(request, level, run)
         if places is None:
             break
-        # Nodes of the parts so far are held, until all are found.
+        # Keep the nodes of earlier parts occupied until all are found.
         attempt.room.enter(gang.id, request, places)
         scenario.held.append((request, places))
         found += places
@@ -66,7 +66,7 @@ def _solved(
 
 
 class _Scenario:
-    """The victims of one gang, as they become more."""
+    """The growing set of victims of one gang."""
 
     def __init__(self, attempt: Attempt, candidates: Sequence[PlacedJob], is_moving: bool) -> None:
         self._attempt, self._candidates, self._is_moving = attempt, candidates, is_moving
@@ -74,7 +74,7 @@ class _Scenario:
         self.held: list[tuple[ClusterRequest, Places]] = []
 
     def served(self, request: ClusterRequest, level: int, run: Run) -> Places | None:
-        """Return the nodes of a part of the gang, whose tasks become more one by one."""
+        """Return the nodes of a part of the gang, adding its tasks one by one; None if one finds no node."""
         places: Places | None = None
         for tasks in range(1, request.tasks + 1):
             so_far = request
@@ -87,7 +87,7 @@ class _Scenario:
         return places
 
     def _with_more(self, request: ClusterRequest, level: int) -> Places | None:
-        """Return nodes for some tasks, with as many victims more as that takes on one node."""
+        """Return nodes for some tasks, with more victims if needed; None if no candidate helps."""
         attempt = self._attempt
         places = attempt.places(request)
         if places is not None:
@@ -101,7 +101,7 @@ class _Scenario:
             for leaving in _distinct([tried[node] for node, _ in latest.places]):
                 for job in leaving:
                     attempt.leave(job)
-                # Elsewhere nothing has changed.
+                # Only groups of the victims' nodes have changed.
                 freed = {int(group[node]) for job in leaving for node, _ in job.places}
                 near = [members[one] for one in sorted(freed) if one in members]
                 places = attempt.places(request, np.concatenate(near)) if near else None
@@ -115,7 +115,7 @@ class _Scenario:
         return None
 
     def _restore(self, request: ClusterRequest, places: Places) -> None:
-        """Let those go on, the dearest first, that fit where they were."""
+        """Return victims that still fit on their nodes, the most expensive first."""
         attempt = self._attempt
         attempt.room.enter("", request, places)
         for job in reversed(list(self.victims)):
@@ -125,7 +125,7 @@ class _Scenario:
         attempt.room.release(request, places)
 
     def _is_valid(self, request: ClusterRequest, places: Places) -> bool:
-        """Whether all victims find other nodes, if they have to."""
+        """Return whether all victims find other nodes; True if they need not move."""
         if not self._is_moving:
             return True
         room = self._attempt.room
@@ -143,6 +143,6 @@ def _members(group: IntArray, nodes: IntArray) -> dict[int, IntArray]:
 
 
 def _distinct(choices: Iterable[list[PlacedJob]]) -> list[list[PlacedJob]]:
-    """Return lists of jobs, each once."""
+    """Return the distinct lists of jobs."""
     found = {tuple(job.id for job in jobs): jobs for jobs in choices}
     return [list(jobs) for jobs in found.values()]

@@ -1,4 +1,4 @@
-"""Solvers ``cheapest-first`` and ``best-rack``: stop jobs until the gang fits, then restore who need not stop."""
+"""Solvers ``cheapest-first`` and ``best-rack``: stop jobs until the gang fits, then restore unneeded victims."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -26,9 +26,10 @@ from heuristics.relocation.attempt import (
 def free_one_after_the_other(
     attempt: Attempt, request: ClusterRequest, victims: Sequence[PlacedJob], among: IntArray | None = None
 ) -> tuple[Places, list[PlacedJob]] | None:
-    """Let the first of some jobs leave until another one fits, then restore those that need not leave.
+    """Remove victims in order until another job fits, then restore those that need not leave.
 
-    Return its nodes and who has left. None, and nothing is done, if it does not fit when all have left.
+    Return the nodes of that job and the victims. Return None, and change nothing, if the job does not fit even if all
+    victims leave.
     """
     found = attempt.leave_until_it_fits(request, victims, among)
     if found is None:
@@ -37,7 +38,7 @@ def free_one_after_the_other(
     left: list[PlacedJob] = []
     for job in reversed(victims[:count]):
         attempt.restore(job)
-        # A job on none of the chosen nodes can stay; otherwise others may do.
+        # A job on none of the chosen nodes can stay. Otherwise other nodes may be possible with it.
         others = places if are_apart(job.places, places) else attempt.places(request, among)
         if others is None:
             attempt.leave(job)
@@ -48,14 +49,14 @@ def free_one_after_the_other(
 
 
 class CheapestFirst(VictimRule):
-    """Stop the cheapest jobs of the cluster until the gang fits, then restore who need not have stopped.
+    """Stop the cheapest jobs of the cluster until the gang fits, then restore those that need not stop.
 
-    This is Kueue's preemption within a cluster queue: candidates from the lowest priority on, of equal ones the last
-    admitted first, until the workload fits; then back in reverse (kueue.sigs.k8s.io, "Preemption", sections
-    "Candidates" and "Targets"). Cohorts are left out. Problems have no priorities and no ages: the cost of leaving
-    stands for the priority, and a job further back in the problem counts as younger. Kubernetes stops the same jobs for
-    a pod group: it takes all candidates out and puts them back from the highest priority on, on the whole cluster
-    (``pkg/scheduler/framework/preemption/podgrouppreemption.go``).
+    This is Kueue's preemption within a cluster queue: candidates leave from the lowest priority on, of equal ones the
+    last admitted first, until the workload fits; then they are restored in reverse order where possible
+    (kueue.sigs.k8s.io, "Preemption", sections "Candidates" and "Targets"). Cohorts are left out. Problems have no
+    priorities and no ages: the cost of leaving stands for the priority, and a job further back in the problem counts as
+    younger. Kubernetes stops the same jobs for a pod group: it removes all candidates on the whole cluster and restores
+    them from the highest priority on (``pkg/scheduler/framework/preemption/podgrouppreemption.go``).
     """
 
     name: ClassVar[str] = "cheapest-first"
@@ -68,10 +69,10 @@ class CheapestFirst(VictimRule):
 class BestRack(VictimRule):
     """Try each group that could hold the gang, or one of its segments, and take the cheapest.
 
-    In each group the cheapest jobs are stopped until the gang fits, then given back. Kubernetes and Volcano choose a
-    node for one pod so (kubernetes.io, "Pod Priority and Preemption"; Volcano,
-    ``docs/design/preempt-action-support-topology.md``). For gangs no product is known to compare racks: this is the
-    rule that they could have.
+    In each group the cheapest jobs are stopped until the gang fits, then restored where possible. Kubernetes and
+    Volcano choose a node for one pod in this way (kubernetes.io, "Pod Priority and Preemption"; Volcano,
+    ``docs/design/preempt-action-support-topology.md``). No product is known to compare racks for gangs; this is the
+    rule that they could use.
     """
 
     name: ClassVar[str] = "best-rack"
@@ -90,7 +91,7 @@ class BestRack(VictimRule):
             left += victims
             found += places
             is_left[[node for node, _ in places]] = False
-        # Parts are chosen one by one, and together they may break a rule.
+        # Parts are chosen one by one, so together they may break a rule.
         if not serve(gang.request, found, attempt.groups):
             for job in left:
                 attempt.restore(job)
@@ -100,7 +101,7 @@ class BestRack(VictimRule):
     def _cheapest(
         self, attempt: Attempt, request: ClusterRequest, level: int, is_left: BoolArray, run: Run
     ) -> tuple[Places, list[PlacedJob]] | None:
-        """Return nodes and victims of the cheapest group, all of whom still run."""
+        """Return nodes and victims of the cheapest group; the victims still run."""
         group = group_of_nodes(attempt, level)
         in_group = victims_by_group(attempt.victims(), group)
         best: tuple[Places, list[PlacedJob]] | None = None

@@ -22,15 +22,15 @@ from heuristics.relocation.attempt import (
 
 
 class VolcanoGangPreempt(VictimRule):
-    """Go through the groups that could hold the gang, and in the first one that does stop the cheapest jobs.
+    """Try the groups that could hold the gang in turn, and stop the cheapest jobs in the first one that works.
 
-    In a domain, jobs are taken one after the other, from the lowest priority on and of equal ones first those with
-    more of theirs in the domain, until their nodes and the idle ones do for the gang and its tasks find nodes. All of
-    them are evicted; none is given back. The first domain that does ends the search (Volcano,
+    In a domain, jobs leave one after the other, from the lowest priority on, and of equal ones those with a larger
+    share of their nodes in the domain first, until the gang fits on their nodes and the idle ones. All of them are
+    evicted; none is restored. The first domain in which the gang fits ends the search (Volcano,
     ``pkg/scheduler/actions/gangpreempt/gangpreempt.go`` and ``pkg/scheduler/actions/utils/bundle.go``, commit
-    ed72c7c8). The domain of a gang that is not bound to one group is the cluster. The cost of leaving stands for the
-    priority. Jobs have no tasks beyond their minimum, so that there are no "safe" bundles. Volcano looks at eight
-    domains unless ``maxDomains`` is set; here it is as many as there are, in the order of their numbers.
+    ed72c7c8). If a gang is not bound to one group, its domain is the cluster. The cost of leaving stands for the
+    priority. Jobs have no tasks beyond their minimum, so there are no "safe" bundles. Volcano tries eight domains
+    unless ``maxDomains`` is set; here all domains are tried, in the order of their numbers.
     """
 
     name: ClassVar[str] = "volcano-gangpreempt"
@@ -55,11 +55,11 @@ class VolcanoGangPreempt(VictimRule):
 class VolcanoPreempt(VictimRule):
     """Place the tasks of the gang one after the other, each on the emptiest node where stopping jobs makes room.
 
-    On a node the cheapest jobs are stopped until the task fits; the first node that does is taken, whatever its
-    victims cost (Volcano, ``docs/design/preempt-action.md`` and ``normalPreempt`` of
-    ``pkg/scheduler/actions/preempt/preempt.go``, commit ed72c7c8). Nodes with the most free come first, as the default
-    weights of the plugin nodeorder would have it. Gangs bound to groups wait on: the action skips jobs with a
-    ``networkTopology``. The cost of leaving stands for the priority; a victim stops as a whole.
+    On a node, the cheapest jobs stop until the task fits. The first node where it fits is taken, regardless of the cost
+    of its victims (Volcano, ``docs/design/preempt-action.md`` and ``normalPreempt`` of
+    ``pkg/scheduler/actions/preempt/preempt.go``, commit ed72c7c8). Nodes with the largest free share come first, as by
+    the default weights of the plugin nodeorder. Gangs bound to groups keep waiting, because the action skips jobs with
+    a ``networkTopology``. The cost of leaving stands for the priority; a victim stops as a whole.
     """
 
     name: ClassVar[str] = "volcano-preempt"
@@ -100,7 +100,7 @@ class VolcanoPreempt(VictimRule):
         tasks: Counter[int],
         left: list[PlacedJob],
     ) -> int | None:
-        """Return the node of the next task, once jobs there have left."""
+        """Return the node of the next task, after jobs there have left; None if there is none."""
         is_full = request.most_nodes == request.tasks
         on_node = victims_by_group(attempt.victims(), np.arange(attempt.problem.size))
         for node in _emptiest_first(attempt).tolist():
@@ -115,7 +115,7 @@ class VolcanoPreempt(VictimRule):
 
 
 def _emptiest_first(attempt: Attempt) -> IntArray:
-    """Return the open nodes, those with the greatest free share of what they have first."""
+    """Return the open nodes, those with the largest free share of their capacity first."""
     nodes = attempt.open_nodes
     capacity = np.maximum(attempt.problem.capacity[nodes], 1)
     ranked: IntArray = nodes[np.argsort(-(attempt.room.free[nodes] / capacity).mean(axis=1), kind="stable")]
@@ -123,6 +123,6 @@ def _emptiest_first(attempt: Attempt) -> IntArray:
 
 
 def _bundles(jobs: Sequence[PlacedJob], is_inside: BoolArray) -> list[PlacedJob]:
-    """Return the jobs of a domain, the cheapest first, of equal ones those with more of their nodes inside."""
+    """Return the jobs of a domain, the cheapest first; of equal ones, those with a larger share of nodes inside."""
     share = {job.id: float(np.mean(is_inside[[node for node, _ in job.places]])) for job in jobs}
     return sorted(jobs, key=lambda job: (leaving_cost(job), -share[job.id]))

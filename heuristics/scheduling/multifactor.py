@@ -1,7 +1,7 @@
 """Queue order ``multifactor``: Slurm's priority/multifactor by age, job size and processors.
 
 https://slurm.schedmd.com/priority_multifactor.html. Fair share, associations, partitions and qualities of service are
-left out: traces do not tell of them.
+left out, because traces do not have them.
 """
 
 from dataclasses import dataclass
@@ -19,24 +19,24 @@ _LARGEST = 1_000_000_000  # sum of the weights in slurm.conf: priorities are num
 
 @dataclass(frozen=True, slots=True)
 class Multifactor:
-    """Order jobs by Slurm's priority, the highest first. Raises `UsageError` if a weight is negative or none is there.
+    """Order jobs by Slurm's priority, the highest first. Raises `UsageError` if a weight is negative or all are 0.
 
-    Slurm counts limits in whole minutes, and lets the age of a job grow up to `max_age_days`; here it grows on.
+    Limits count in whole minutes, as in Slurm. Slurm limits the age of a job to `max_age_days`; here it is not limited.
 
     Parameters
     ----------
     age
-        ``PriorityWeightAge``, of the wait over `max_age_days`.
+        ``PriorityWeightAge``, the weight of the wait over `max_age_days`.
     job_size
-        ``PriorityWeightJobSize``, of the job's share of the machine's processors.
+        ``PriorityWeightJobSize``, the weight of the job's share of the machine's processors.
     cpu
-        ``PriorityWeightTRES=CPU=``, of the same share.
+        ``PriorityWeightTRES=CPU=``, the weight of the same share.
     max_age_days
         ``PriorityMaxAge`` in days.
     small_relative_to_time
         ``PriorityFlags=SMALL_RELATIVE_TO_TIME``: job size is the share over the limit in minutes.
     favor_small
-        ``PriorityFavorSmall``: job size is 1 minus that.
+        ``PriorityFavorSmall``: job size is 1 minus this value.
     """
 
     age: float = 1000.0
@@ -54,12 +54,12 @@ class Multifactor:
             if not 0 <= weight < np.inf:
                 raise UsageError(f"{name} is {weight:g}, must be a weight of 0 or more")
         if not any(weights.values()):
-            raise UsageError("age, job_size and cpu are 0: one of them must order jobs")
+            raise UsageError("age, job_size and cpu are all 0, at least one must be above 0")
         if not 0 < self.max_age_days < np.inf:
             raise UsageError(f"max_age_days is {self.max_age_days:g}, must be above 0")
 
     def keys(self, workload: Workload, rng: np.random.Generator) -> QueueKeys:
-        """Return the priorities that jobs would have at time 0, negated: all grow alike."""
+        """Return the negated priorities of jobs at time 0; the order never changes, because all grow equally."""
         processors = workload.machine_processors or int(workload.processors.max(initial=1))
         share = np.minimum(workload.processors / processors, 1.0)
         size = share / np.maximum(1.0, np.ceil(workload.estimate / MINUTE_S)) if self.small_relative_to_time else share

@@ -1,15 +1,15 @@
-"""Queue orders: priority rules that say which waiting job stands first, and policies that start whatever is runnable.
+"""Queue orders: priority rules that sort the waiting jobs, and policies that start any runnable job.
 
-All orders know of a job what its user said: its estimate r in seconds, its processors n and its submit time s. Among
-equals the job submitted first stands first. They are data that compiled schedulers follow. Scores, as that of
-``evolved-formula``, also know run times of the user's earlier jobs.
+All orders use what is known of a job at its submission: its estimate r in seconds, its processors n and its submit time
+s. Among equal jobs, the one submitted first comes first. Orders are data for compiled schedulers. Scores, such as that
+of ``evolved-formula``, also use run times of the user's earlier jobs.
 
 WFP3 and UNICEP are those of Tang, Lan, Desai and Buettner, "Fault-aware, utility-based job scheduling on Blue Gene/P
 systems", CLUSTER 2009, doi:10.1109/CLUSTR.2009.5289206; F1 to F4 those of Carastan-Santos and de Camargo, "Obtaining
 dynamic scheduling policies with simulation and machine learning", SC 2017, doi:10.1145/3126908.3126955. DRF is that of
 Ghodsi, Zaharia, Hindman, Konwinski, Shenker and Stoica, "Dominant resource fairness: fair allocation of multiple
 resource types", NSDI 2011. ``binpacking`` and ``random-runnable`` are the BinPacking and Random of the DRAS paper,
-section 5.1: a job is runnable if what it asks for is free, and nothing is promised to the others.
+section 5.1: a job is runnable if its request is free, and no job has a reservation.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -29,12 +29,12 @@ from allocopt.simulator.scoring import linear_network
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 
-# What stands for log2(1) = 0 in a denominator: the published codes of F1 to F4 and of RLScheduler add 1e-15 to n.
+# Replaces log2(1) = 0 in a denominator. The published codes of F1 to F4 and of RLScheduler add 1e-15 to n.
 LOG2_OF_ONE = float(np.log2(1.0 + 1e-15))
 
 
 def _log_submit(jobs: Workload) -> FloatArray:
-    # A job of the first second counts as submitted at its end, since log10(0) is not finite.
+    # A job submitted within the first second counts as submitted at its end, because log10(0) is not finite.
     logs: FloatArray = np.log10(np.maximum(jobs.submit, 1.0))
     return logs
 
@@ -47,24 +47,24 @@ _RULES: Mapping[str, tuple[OrderKind, Callable[[Workload], FloatArray]]] = Mappi
     {
         # The order in which jobs join the queue.
         "fcfs": (OrderKind.ARRIVAL, _none),
-        # The user with the lowest dominant share first, the largest of the shares of the machine's resources that the
-        # user's running jobs hold. Jobs of unknown users count as one user's: a trace without users is served as it
-        # arrives.
+        # The user with the lowest dominant share first. The dominant share is the largest of the shares of the
+        # machine's resources that the user's running jobs have. All unknown users count as one user, so a trace
+        # without users is served in the order of arrival.
         "drf": (OrderKind.FAIR_SHARE, _none),
         "sjf": (OrderKind.FIXED, lambda jobs: jobs.estimate),
         "ljf": (OrderKind.FIXED, lambda jobs: -jobs.estimate),
         "smallest-area": (OrderKind.FIXED, lambda jobs: jobs.estimate * jobs.processors),
         # The bin-packing order.
         "largest": (OrderKind.FIXED, lambda jobs: -jobs.processors.astype(np.float64)),
-        # The highest (wait / r)^3 n first; the cube root of it orders alike.
+        # The highest (wait / r)^3 n first; its cube root gives the same order.
         "wfp3": (OrderKind.AGEING, lambda jobs: np.cbrt(jobs.processors) / jobs.estimate),
-        # The highest wait / (r log2 n) first. Jobs of one processor, for which that is not defined, stand before all
-        # others once they have waited, as in the published codes.
+        # The highest wait / (r log2 n) first. It is not defined for jobs of one processor; they come before all others
+        # once they have waited, as in the published codes.
         "unicep": (
             OrderKind.AGEING,
             lambda jobs: 1.0 / (np.maximum(np.log2(jobs.processors), LOG2_OF_ONE) * jobs.estimate),
         ),
-        # The lowest log10(r) n + 870 log10(s), and so on, first.
+        # The lowest log10(r) n + 870 log10(s) first, and the like.
         "f1": (OrderKind.FIXED, lambda jobs: np.log10(jobs.estimate) * jobs.processors + 870.0 * _log_submit(jobs)),
         "f2": (OrderKind.FIXED, lambda jobs: np.sqrt(jobs.estimate) * jobs.processors + 25_600.0 * _log_submit(jobs)),
         "f3": (OrderKind.FIXED, lambda jobs: jobs.estimate * jobs.processors + 6_860_000.0 * _log_submit(jobs)),
@@ -74,15 +74,15 @@ _RULES: Mapping[str, tuple[OrderKind, Callable[[Workload], FloatArray]]] = Mappi
 
 
 EVOLVED_FORMULA: Mapping[str, float] = MappingProxyType({"limit": 1.0, "predicted": 0.3, "starving": -5.0})
-"""The score of ``evolved-formula``: the factor of each feature that counts (`allocopt.simulator.scoring.FEATURES`).
+"""The score of ``evolved-formula``: the factor of each feature that it uses (`allocopt.simulator.scoring.FEATURES`).
 
-docs/evolved_priority.md, section A formula, says how they were found.
+docs/evolved_priority.md, section A formula, describes how they were found.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class PriorityRule:
-    """Queue order by a value of each job, the lowest first, unless its kind looks at arrival, waits or shares."""
+    """Queue order by a value of each job, the lowest first, unless the kind of order uses arrivals, waits or shares."""
 
     name: str  # such as ``sjf``; the comments of `_RULES` have formulas
 
@@ -103,7 +103,7 @@ F1, F2, F3, F4 = (partial(PriorityRule, f"f{number}") for number in range(1, 5))
 
 
 class RandomOrder:
-    """``random``: jobs in an order drawn once, every one equally likely."""
+    """``random``: jobs in a uniformly random order that is drawn once."""
 
     name: ClassVar[str] = "random"
 
@@ -125,12 +125,12 @@ class NetworkOrder:
 
 
 def evolved_formula() -> NetworkOrder:
-    """Order jobs by a linear score of few features: short jobs first, but those that starve rise."""
+    """Order jobs by a linear score of a few features: short jobs first, but starving jobs rise."""
     return NetworkOrder(linear_network(EVOLVED_FORMULA), "evolved-formula")
 
 
 def easy_plus_plus() -> ListScheduler:
-    """Backfill as EASY++ does: with predicted run times, the shortest of these first; limits still end jobs.
+    """Backfill as EASY++: by predicted run times, the shortest prediction first; time limits still end jobs.
 
     Tsafrir, Etsion and Feitelson, "Backfilling using system-generated predictions rather than user runtime estimates",
     TPDS 2007, 10.1109/TPDS.2007.70606.
@@ -140,16 +140,16 @@ def easy_plus_plus() -> ListScheduler:
 
 
 def bin_packing() -> ListScheduler:
-    """Start the largest runnable job, again and again: the queue order ``largest`` with first-fit backfilling."""
+    """Repeatedly start the largest runnable job: the queue order ``largest`` with first-fit backfilling."""
     return ListScheduler(LargestFirst(), Backfill.FIRST_FIT)
 
 
 @dataclass(frozen=True, slots=True)
 class RandomRunnable:
-    """Start a random runnable job, again and again, every one equally likely at every scheduling point.
+    """Repeatedly start a random runnable job, each equally likely at every scheduling point.
 
-    The queue order ``random`` draws one order for the whole simulation instead, in which an unlucky job stays last. A
-    negative seed is a `UsageError`.
+    In contrast, the queue order ``random`` draws one order for the whole simulation, in which an unlucky job stays
+    last. Raises `UsageError` for a negative seed.
     """
 
     name: ClassVar[str] = "random-runnable"
@@ -161,8 +161,9 @@ class RandomRunnable:
             raise UsageError(f"the seed is {self.seed}, must not be negative")
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Start jobs in an order drawn from seed and time, each if it still fits."""
-        # The bits of the time: what is drawn at a moment depends on no other one. -0.0 has other bits than 0.0.
+        """Start jobs in a random order that depends on seed and time, each if it still fits."""
+        # Seeding with the bits of the time makes the order independent of other scheduling points. Adding 0.0 turns
+        # -0.0, which has other bits, into 0.0.
         moment = int(np.float64(view.now + 0.0).view(np.uint64))
         queue = view.queue
         jobs = np.random.default_rng((self.seed, moment, len(queue))).permutation(queue)

@@ -1,4 +1,4 @@
-"""Two-level scheduling by a rule: the selectors, and policy ``two-level``."""
+"""Two-level scheduling by rules: selectors, and the policy ``two-level``."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,29 +19,30 @@ from allocopt.traces.workload import Workload
 
 @dataclass(slots=True, eq=False)
 class InOrder:
-    """Select the first job by a queue order, among equals the one submitted first.
+    """Select the first job by a queue order; of equal ones, the one submitted first.
 
-    With ``Reservations.RENEWED`` and a window as long as the queue that is EASY backfilling, with ``NONE`` and
-    `LargestFirst` the BinPacking of DRAS section 5.1. An order by shares of users, or by scores, is a `UsageError`.
+    With ``Reservations.RENEWED`` and a window as long as the queue, this is EASY backfilling. With ``NONE`` and
+    `LargestFirst`, it is the BinPacking of DRAS section 5.1. Raises `UsageError` for an order by shares of users, or by
+    scores.
     """
 
-    order: QueueOrder  # at level 1
-    fill: QueueOrder | None = None  # at level 2; None for that of level 1
+    order: QueueOrder  # queue order at level 1
+    fill: QueueOrder | None = None  # queue order at level 2; None for that of level 1
     seed: int = 0
-    # Of the simulation that was seen last, what orders its jobs at each level.
+    # The simulation of the last call, and the keys of its jobs at each level.
     _view: View | None = field(init=False, repr=False, default=None)
     _keys: tuple[QueueKeys, ...] = field(init=False, repr=False, default=())
 
     def select(self, choice: Choice) -> int:
-        """Return the slot of the legal job that stands first."""
+        """Return the slot of the first legal job by the queue order."""
         view = choice.view
         if self._view is not view:
             jobs = Workload("queue", view.ids, view.submit, view.estimate, view.processors, view.estimate)
-            # A generator each, so that an order that is drawn is the same at both levels.
+            # Each order has its own generator, so that a random order is the same at both levels.
             orders = self.order, self.order if self.fill is None else self.fill
             self._keys = tuple(order.keys(jobs, np.random.default_rng(self.seed)) for order in orders)
             if any(keys.kind in (OrderKind.FAIR_SHARE, OrderKind.SCORED) for keys in self._keys):
-                raise UsageError("an order by shares of users, or by scores, does not go with two-level scheduling")
+                raise UsageError("two-level scheduling cannot use an order by shares of users, or by scores")
             self._view = view
         keys = self._keys[0 if choice.level is Level.FIRST else 1]
         slots = np.flatnonzero(choice.legal)
@@ -56,7 +57,7 @@ class InOrder:
 
 @dataclass(frozen=True, slots=True)
 class AtRandom:
-    """Select any legal job, every one equally likely, by the seed and the choice's number (Random of DRAS 5.1)."""
+    """Select a random legal job, each equally likely, by the seed and the choice's number (Random of DRAS 5.1)."""
 
     seed: int = 0
 
@@ -67,30 +68,31 @@ class AtRandom:
 
 @dataclass(slots=True, eq=False)
 class Following:
-    """Select what a scheduler of `simulate` starts at an instance, one job after the other, then its end.
+    """Select the jobs that a scheduler of `simulate` starts at an instance, one after the other, then the end.
 
-    So schedulers that keep no reservations and leave the choice of nodes to others run in the environment: with
-    ``Reservations.NONE``, ``can_end``, and a window that holds all jobs they may start. Optimization of DRAS section
-    5.1 is `allocopt.simulator.window.OptimizationScheduler`.
+    This runs schedulers in the environment if they keep no reservations and do not choose nodes. It needs
+    ``Reservations.NONE``, ``can_end``, and a window that holds all jobs they may start. The Optimization of DRAS
+    section 5.1 is `allocopt.simulator.window.OptimizationScheduler`.
     """
 
     scheduler: Scheduler
-    # The last answer: in which simulation, at which time and numbers of waiting and running jobs, and its rest.
+    # The last answer: its simulation, its time and numbers of waiting and running jobs, and its remaining decisions.
     _view: View | None = field(init=False, repr=False, default=None)
     _moment: tuple[float, int, int] = field(init=False, repr=False, default=(-np.inf, 0, 0))
     _decisions: Iterator[Decision] = field(init=False, repr=False, default_factory=lambda: iter(()))
 
     def select(self, choice: Choice) -> int:
-        """Return the slot of the next job that the scheduler starts, ``END`` after the last.
+        """Return the slot of the next job that the scheduler starts, and ``END`` after the last.
 
-        Where it starts none although nothing runs, that of the first legal job. Other decisions are a `UsageError`.
+        If the instance cannot end without a start, return the slot of the first legal job. Raises `UsageError` for
+        other decisions of the scheduler.
         """
         view = choice.view
         moment = time, waiting, running = view.now, len(view.queue), len(view.running)
         if self._view is not view or self._moment != moment:
             self._view, self._decisions = view, iter(self.scheduler.schedule(view))
         decision = next(self._decisions, None)
-        # The scheduler is not called again before something else happens than the start of its job.
+        # Do not call the scheduler again until something other than the start of its job happens.
         self._moment = (time, waiting - 1, running + 1) if decision is not None else moment
         if decision is None:
             return END if choice.can_end else int(np.argmax(choice.legal))
@@ -105,14 +107,14 @@ class Following:
 class TwoLevelOrders:
     """Start, reserve and backfill jobs by queue orders, keeping a reservation where EASY would renew it.
 
-    Anything but the values below, and a negative seed, is a `UsageError`.
+    Raises `UsageError` for other values than those below, and for a negative seed.
     """
 
     name: ClassVar[str] = "two-level"
 
     order: str = "wfp3"  # name of the queue order at level 1
     fill: str = "sjf"  # name of the queue order of backfilling
-    window: int = PAPER_WINDOW  # waiting jobs among which is chosen, at least 1
+    window: int = PAPER_WINDOW  # number of waiting jobs to choose from, at least 1
     reservations: str = "kept"  # or `renewed` or `none`; see `allocopt.simulator.rules.Reservations`
     seed: int = 0
     _scheduler: TwoLevelScheduler = field(init=False, repr=False, compare=False)
@@ -129,7 +131,7 @@ class TwoLevelOrders:
 
     @property
     def log(self) -> TwoLevelLog:
-        """What happened in the last simulation."""
+        """Log of the last simulation."""
         return self._scheduler.log
 
     def schedule(self, view: View) -> Iterator[Decision]:
@@ -140,5 +142,5 @@ class TwoLevelOrders:
 def _order(name: str) -> QueueOrder:
     order = get_policy(name)
     if not isinstance(order, QueueOrder):
-        raise UsageError(f"policy {name!r} is no queue order")
+        raise UsageError(f"policy {name!r} is not a queue order")
     return order

@@ -1,12 +1,12 @@
 """Simulated annealing: solvers ``annealing`` and ``annealing-as-published``, and their walks as kernels.
 
 The NSA paper's move removes 1 to n_D jobs and re-inserts them, the largest first, each on consecutive idle nodes from a
-random first one. Removing a job nested inside another leaves a hole that others may fill, so that the move reaches more
-than DCAS: under strategy ``dcas`` every state is checked, and a move that leads to a crossing one is drawn again, some
-times at most.
+random first one. Removing a job nested inside another leaves a hole that others may fill, so the move reaches more than
+DCAS allocations. Under strategy ``dcas`` every state is checked, and a move to a crossing state is drawn again, up to
+`DRAWS` times in all.
 
-Under ``free`` the cost depends on counts alone: a move lets a job exchange nodes of one leaf for as many of another,
-which other jobs have or nobody.
+Under ``free`` the cost depends only on counts. A move exchanges nodes of a job in one leaf for equally many nodes of
+another leaf, which are idle or belong to another job.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,20 +31,20 @@ from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySol
 from heuristics.topology.greedy import GREEDY_KERNELS, Greedy, insert_largest_first
 
 MOST_JOBS, MOST_REMOVED = 20_000, 100
-# Between two looks at the clock, some milliseconds: steps by the paper's move times the work of a step, and swaps.
+# Work between two looks at the clock, some milliseconds: steps by the paper's move times the work of a step, and swaps.
 WALK_SLICE, SWAPS_SLICE = 2_000_000, 100_000
-OVERHEAD = 200  # work of a step by the paper's move on a window without nodes and jobs, counted in nodes
-LARGEST_TABLE = 50_000_000  # groups times jobs up to which the counts are kept, 4 bytes each
-DRAWS = 6  # how often a move is drawn at most until none cross: two of three do
+OVERHEAD = 200  # constant work of a step by the paper's move, counted in nodes
+LARGEST_TABLE = 50_000_000  # most groups times jobs for which the counts are kept, 4 bytes each
+DRAWS = 6  # how often a move is drawn at most until no jobs cross: two of three draws cross
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A geometric cooling schedule, whatever a hop costs; a value out of range is a `UsageError`."""
+    """A geometric cooling schedule, relative to the cost of a hop; raises `UsageError` for a value out of range."""
 
     hottest: float  # temperature at the first step, as a multiple of the cost of one hop
-    coldest: float  # the same at the last step; positive, and not above the hottest
-    steps: int  # from the one to the other, at least 1
+    coldest: float  # temperature at the last step, likewise; positive, and not above the hottest
+    steps: int  # number of steps, at least 1
     most_removed: int  # largest number of jobs that a move removes, 1 .. 100; n_D in the NSA paper
 
     def __post_init__(self) -> None:
@@ -60,15 +60,15 @@ class Walk(NamedTuple):
     """State of a walk by the paper's move."""
 
     working: IntArray  # job (or -1) that owns each idle position in the state the next move starts from, shape (m,)
-    accepted: IntArray  # the same in the state accepted last
+    accepted: IntArray  # the same in the last accepted state
     best: IntArray  # the same in the best state so far
-    working_costs: FloatArray  # hop cost of each job, shape (J,)
-    accepted_costs: FloatArray
+    working_costs: FloatArray  # hop cost of each job in the working state, shape (J,)
+    accepted_costs: FloatArray  # hop cost of each job in the accepted state
     totals: FloatArray  # cost of the accepted and of the best state, shape (2,)
 
     @classmethod
     def at(cls, problem: TopologyProblem, allocation: Allocation) -> "Walk":
-        """Return a walk that stands at an allocation."""
+        """Return a walk that starts at an allocation."""
         owners = allocation.owners(problem)
         costs = hop_costs(problem.topology, problem.hop_cost, allocation.nodes)
         totals = np.array([costs.sum(), costs.sum()])
@@ -79,11 +79,11 @@ class Rules(NamedTuple):
     """Parameters of a walk by the paper's move."""
 
     hottest: float  # temperature at the first step, in units of the objective
-    coldest: float  # the same at the last step
-    steps: int  # steps from the one to the other
+    coldest: float  # temperature at the last step
+    steps: int  # number of steps
     most_removed: int  # largest number of jobs removed in a move
     non_crossing: bool  # whether a move must keep jobs and leftover a non-crossing partition of the circle
-    # Whether the next move starts from the accepted state after a rejection; the published walk goes on from the
+    # Whether the next move after a rejection starts from the accepted state. The published walk continues from the
     # rejected one.
     restores: bool
 
@@ -116,8 +116,8 @@ def cost_at(window: Encoding, positions: IntArray, counts: IntArray) -> float:
 
 @helper(allocates=True)
 def _is_non_crossing(owners: IntArray, sizes: IntArray) -> bool:
-    # Whether the jobs and the leftover (owner -1) are a non-crossing partition of the circle: in a scan with a stack of
-    # the blocks that are open, a position may only belong to the block on top, or open a new one.
+    # Whether the jobs and the leftover (owner -1) are a non-crossing partition of the circle. In a scan with a stack of
+    # open blocks, a position must belong to the block on top or open a new one.
     m, n_jobs = owners.size, sizes.size
     left = np.empty(n_jobs + 1, dtype=np.int64)
     put(sizes, left[:n_jobs])
@@ -145,7 +145,7 @@ def _is_non_crossing(owners: IntArray, sizes: IntArray) -> bool:
 
 @helper(allocates=True)
 def draw_below(limit: int, rng: np.random.Generator) -> int:
-    """Draw from ``0 .. limit - 1``; several times as fast as ``rng.integers``, and as even to 1 in 2^53."""
+    """Draw from ``0 .. limit - 1``; several times as fast as ``rng.integers``, and uniform up to 2^-53."""
     return int(rng.random() * limit)
 
 
@@ -153,9 +153,12 @@ def draw_below(limit: int, rng: np.random.Generator) -> int:
 def remove_jobs(
     window: Encoding, walk: Walk, most: int, jobs: IntArray, idle: IntArray, rng: np.random.Generator
 ) -> tuple[int, int]:
-    """Remove 1 .. most random jobs, the largest first in ``jobs``; return how many, and how many ``idle`` positions."""
+    """Remove 1 .. ``most`` random jobs; return their number, and the number of ``idle`` positions.
+
+    The removed jobs are the first ones of ``jobs``, the largest first.
+    """
     count = 1 + draw_below(most, rng)
-    # The first steps of a shuffle: as many jobs as are removed, none twice.
+    # The first steps of a shuffle give distinct jobs.
     for i in range(count):
         j = i + draw_below(jobs.size - i, rng)
         jobs[i], jobs[j] = jobs[j], jobs[i]
@@ -171,7 +174,7 @@ def remove_jobs(
             if owner == jobs[i]:
                 owner = -1
         walk.working[position] = owner
-        # Written in any case, kept if the position is idle: cheaper than a branch that is hard to foresee.
+        # Always written, but kept only if the position is idle: faster than a branch that is hard to predict.
         idle[n_idle] = position
         n_idle += owner < 0
     return count, n_idle
@@ -179,10 +182,10 @@ def remove_jobs(
 
 @helper(allocates=True)
 def insert_job(working: IntArray, job: int, first: int, idle: IntArray, n_idle: int, block: IntArray) -> int:
-    """Give a job the idle positions from a first one on that fill ``block``; return how many remain in the list."""
+    """Fill ``block`` with the idle positions from ``first`` on and give them to a job; return how many remain idle."""
     n = block.size
     wrapped = max(0, first + n - n_idle)
-    # The head of the list is written once more behind its end, so that a block that wraps around is a slice.
+    # Copy the head of the list behind its end, so that a block that wraps around is a slice.
     put(idle[:wrapped], idle[n_idle : n_idle + wrapped])
     for k in range(n):
         block[k] = idle[first + k]
@@ -201,7 +204,7 @@ def _go_back(walk: Walk) -> None:
 
 @helper(allocates=True)
 def accept_or_not(walk: Walk, rules: Rules, step: int, rng: np.random.Generator) -> None:
-    """Accept the working state by Metropolis' rule at the temperature of a step, or reject it."""
+    """Accept or reject the working state by Metropolis' rule at the temperature of a step."""
     total = walk.working_costs.sum()
     if total > walk.totals[0]:
         temperature = rules.hottest * np.exp(np.log(rules.coldest / rules.hottest) / rules.steps * step)
@@ -218,10 +221,10 @@ def accept_or_not(walk: Walk, rules: Rules, step: int, rng: np.random.Generator)
 
 
 def annealing_kernel(choose: Callable[..., int], guide: types.Type) -> Callable[..., None]:
-    """Make the entry ``(window, walk, rules, guide, first, last, rng)`` that takes the steps ``first .. last - 1``.
+    """Return the entry ``(window, walk, rules, guide, first, last, rng)`` that takes the steps ``first .. last - 1``.
 
-    The helper ``choose`` returns the place in the idle sequence where job number ``i`` of the ``count`` removed ones
-    begins; ``guide`` is the type of what it knows besides. It gets no slices, which would take a tenth of a step. The
+    The helper ``choose`` returns the index in the idle sequence where job number ``i`` of the ``count`` removed ones
+    begins; ``guide`` is the type of its additional argument. It gets no slices, which would take a tenth of a step. The
     temperature falls geometrically, ``T = hottest * exp(-log(hottest / coldest) * t / steps)`` (NSA paper, Algorithm 1,
     with the factor t that line 11 lacks).
     """
@@ -250,7 +253,7 @@ def annealing_kernel(choose: Callable[..., int], guide: types.Type) -> Callable[
                 walk.working_costs[jobs[i]] = cost_at(window, blocks[i, : window.sizes[jobs[i]]], counts)
             accept_or_not(walk, rules, step, rng)
 
-    # Stored kernels and those who compile them find it by its module.
+    # Stored kernels, and the code that compiles them, find the entry by its module and name.
     anneal.__module__, anneal.__name__ = choose.__module__, f"anneal_{choose.__name__.lstrip('_')}"
     return kernel(void(ENCODING, WALK, RULES, guide, int64, int64, types.npy_rng), allocates=True)(anneal)
 
@@ -283,7 +286,7 @@ def follow_walk(
     guide: Any,
     restores: bool,
 ) -> StopReason:
-    """Anneal from the incumbent by an entry of `annealing_kernel`; offer what is better after each slice of steps."""
+    """Anneal from the incumbent by an entry of `annealing_kernel`; offer better allocations after each slice."""
     window, walk, best = encode(problem), Walk.at(problem, run.solution), float("inf")
     rules, rng = Rules.of(problem, schedule, restores=restores), np.random.default_rng(seed)
     for first in range(0, rules.steps, per_slice):
@@ -297,16 +300,16 @@ def follow_walk(
 
 
 class _Swapping(NamedTuple):
-    """State of the walk on counts; what nobody has belongs to one more owner, whose size is infinite."""
+    """State of the walk on counts; idle positions belong to one additional owner, of infinite size."""
 
-    owners: IntArray  # job of each idle position, or J where it has none, shape (m,)
-    counts: Annotated[NDArray[np.int32], 2]  # nodes of each owner by group, levels numbered through, shape (J + 1, V)
+    owners: IntArray  # job of each idle position, or J if it has none, shape (m,)
+    counts: Annotated[NDArray[np.int32], 2]  # nodes of each owner by group of all levels, shape (J + 1, V)
     groups: IntMatrix  # group of each idle position at each level, shape (m, levels)
     members: IntArray  # the positions of group u of the lowest level are members[first[u] : first[u + 1]]
     first: IntArray
-    weights: FloatArray  # what a squared count saves at each level, in hops, shape (levels,)
+    weights: FloatArray  # saving per squared count at each level, in hops, shape (levels,)
     per_node: FloatArray  # one over the size of each job, and 0 for the last row, shape (J + 1,)
-    saving: FloatArray  # hops that the present state saves more than the first one, shape (1,)
+    saving: FloatArray  # saving of the present state beyond that of the first one, in hops, shape (1,)
     random: IntArray  # state of Lehmer's generator
 
     @classmethod
@@ -342,9 +345,9 @@ def _hand_over(swapping: _Swapping, a: int, b: int, group: int, k: int) -> None:
 @kernel(void(record_type(_Swapping), int64, float64, float64))
 def _anneal_by_swaps(swapping: _Swapping, steps: int, hottest: float, coldest: float) -> None:
     """Take some steps of the walk on counts, in place, while the temperature, in hops, falls to the coldest."""
-    # Nodes of one job change places with as many of another job, or with idle ones. A job of n nodes that gives up k
-    # nodes of group u and gets k of group v, of which it has A_u and A_v, saves `2 k w (A_v - A_u + k) / n` hops more,
-    # w being the hops between the groups' level and the next.
+    # A step exchanges nodes of one job for equally many of another job, or for idle ones. A job of n nodes that gives
+    # up k nodes of group u and gets k of group v, with A_u and A_v nodes there before, saves
+    # `2 k w (A_v - A_u + k) / n` more hops, where w is the number of hops between the groups' level and the next.
     owners, counts, groups, weights = swapping.owners, swapping.counts, swapping.groups, swapping.weights
     m = owners.size
     temperature, cooling = hottest, np.exp(np.log(coldest / hottest) / steps)
@@ -352,7 +355,7 @@ def _anneal_by_swaps(swapping: _Swapping, steps: int, hottest: float, coldest: f
         temperature *= cooling
         p, q = int(lehmer_uniform(swapping.random) * m), int(lehmer_uniform(swapping.random) * m)
         a, b, leaf_p, leaf_q = owners[p], owners[q], groups[p, 0], groups[q, 0]
-        # Within a group nothing changes, and so between nodes of one owner.
+        # An exchange within a group or with the same owner changes nothing.
         if a == b or leaf_p == leaf_q:
             continue
         k = 1 + int(lehmer_uniform(swapping.random) * min(counts[a, leaf_p], counts[b, leaf_q]))
@@ -381,8 +384,8 @@ class WindowAnnealing(TopologySolver):
 
     hottest: float = 5.0  # first temperature, as a multiple of the cost of one hop
     coldest: float = 0.25  # last temperature, likewise
-    steps: int = 1000  # where the budget sets no iterations
-    most_removed: int = 3  # jobs removed in a move, at most; 2 in Table I of the paper, 3 is better at equal time
+    steps: int = 1000  # number of steps if the budget sets no iterations
+    most_removed: int = 3  # most jobs removed in a move; 2 in Table I of the paper, but 3 is better at equal time
 
     restores: ClassVar[bool] = True
 
@@ -391,7 +394,7 @@ class WindowAnnealing(TopologySolver):
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         n_jobs = len(problem.jobs)
-        return None if n_jobs <= MOST_JOBS else f"it has {n_jobs:,} jobs, at most {MOST_JOBS:,} are taken"
+        return None if n_jobs <= MOST_JOBS else f"it has {n_jobs:,} jobs, at most {MOST_JOBS:,} are supported"
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         return (anneal_anywhere,)
@@ -412,9 +415,9 @@ class WindowAnnealing(TopologySolver):
 class AnnealingAsPublished(WindowAnnealing):
     """Walk as the NSA authors' code does, to reproduce the paper's Table III.
 
-    A rejected move restores the energy that the next one is compared with, but not the allocation that it starts from.
-    The temperatures are those of the code (25,000 to 2.5 at 1,000 a hop), not of Table I. Its reachable set is wider
-    than DCAS: strategy ``free``.
+    A rejected move restores the energy with which the next move is compared, but not the allocation from which it
+    starts. The temperatures are those of the code (25,000 to 2.5 at 1,000 a hop), not of Table I. The walk reaches more
+    than DCAS allocations, so the strategy is ``free``.
     """
 
     hottest: float = 25.0
@@ -429,8 +432,8 @@ class AnnealingAsPublished(WindowAnnealing):
 
 
 def _swaps(problem: TopologyProblem) -> bool:
-    # Under FREE, whether a level tells nodes apart, and the counts are few enough to be kept; the groups are counted
-    # only if the nodes, of which there are no fewer, are too many.
+    # Whether the strategy is FREE, the tree has a level below the top, and the counts are few enough to be kept. There
+    # are at most as many groups per level as idle nodes, so groups are counted only if there are too many nodes.
     levels, owners = len(problem.topology.hops) - 1, len(problem.jobs) + 1
     if problem.strategy is Strategy.DCAS or levels == 0:
         return False
@@ -442,12 +445,12 @@ def _swaps(problem: TopologyProblem) -> bool:
 class Annealing(WindowAnnealing):
     """Anneal by Metropolis' rule: with the paper's move under ``dcas``, with swaps of nodes under ``free``.
 
-    Where the counts of a window would not fit into memory, ``free`` is searched with the paper's move too.
+    If the counts of a window would not fit into memory, the paper's move is used under ``free``, too.
     """
 
     swap_hottest: float = 1.0  # first temperature under ``free``, as a multiple of the cost of one hop
     swap_coldest: float = 0.05  # last temperature under ``free``, likewise
-    swaps: int = 100_000  # steps under ``free`` where the budget sets no iterations; O(levels) each
+    swaps: int = 100_000  # number of steps under ``free`` if the budget sets no iterations; O(levels) each
 
     name: ClassVar[str] = "annealing"
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -478,7 +481,7 @@ class Annealing(WindowAnnealing):
             last = min(steps, first + SWAPS_SLICE)
             hot, cold = (float(self.swap_hottest * np.exp(cooling * step)) for step in (first, last))
             _anneal_by_swaps(swapping, last - first, hot, cold)
-            # Sums of fractions: what is better by less than this is not better.
+            # Savings are sums of fractions, so smaller differences are rounding.
             if swapping.saving[0] > offered + 1e-9:
                 offered = float(swapping.saving[0])
                 run.offer(swapping.allocation(problem))

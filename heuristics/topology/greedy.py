@@ -20,22 +20,22 @@ from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySolver
 
-# Idle nodes times levels times nodes of the largest job above which a single insertion may take a noticeable part of a
-# second, and the number of jobs above which writing the answer down does.
+# Most idle nodes times levels times nodes of the largest job, and most jobs. Above, a single insertion, or writing the
+# answer, may take a noticeable part of a second.
 LARGEST_INSERTION, MOST_JOBS = 50_000_000, 20_000
 SLICE = 4_000_000  # idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds
-TRIES = 200  # orders of the jobs that are tried where rules leave no place for one of them
+TRIES = 200  # most orders of the jobs that are tried if rules leave no place for one of them
 PRICE = 1.0  # standard deviation of random leaf prices, in hops per node
-TIE_BREAK = 1e-6  # part of the price that sends ties between integers to the fullest leaves: savings may be fractions
+TIE_BREAK = 1e-6  # factor of the usual tie break, which assumes integer savings; with rules, they may be fractions
 GREEDY_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, insert_jobs)
 RULED_KERNELS = (*TREE_KERNELS, insertion_state, fill_ruled_tables, insert_ruled_job, place_job)
 
 
 class Greedy(TopologySolver):
-    """Insert each job exactly by a dynamic program over the tree, largest first; O(m n) a job at most.
+    """Insert each job exactly by a dynamic program over the tree, largest first; O(m n) per job at most.
 
-    If the time runs out, the jobs that are left take the first idle nodes. Its bound lets every job choose as if it
-    were alone; where the jobs do not want the same nodes, that proves the greedy allocation optimal.
+    If the time runs out, the remaining jobs take the first idle nodes. For the bound, every job chooses among all idle
+    nodes; if no two jobs choose the same node, this proves the greedy allocation optimal.
     """
 
     name: ClassVar[str] = "greedy"
@@ -50,7 +50,7 @@ class Greedy(TopologySolver):
         work = len(problem.idle_nodes) * len(problem.topology.hops) * int(problem.sizes.max())
         if work <= LARGEST_INSERTION and len(problem.jobs) <= MOST_JOBS:
             return None
-        return f"it has {len(problem.jobs):,} jobs, and {work:,} is the product; {self.capabilities.largest} are taken"
+        return f"it has {len(problem.jobs):,} jobs, the product is {work:,}; supported are {self.capabilities.largest}"
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         return RULED_KERNELS if problem.has_side_constraints else GREEDY_KERNELS
@@ -72,13 +72,13 @@ class RuledInsertion:
         self._tree = group_tree(self._encoding)
         self._classes, self._of_job = job_classes(problem, self._encoding, self._tree)
         self._largest = int(problem.sizes.max())
-        # Jobs by falling size, those of a class side by side.
+        # Jobs by decreasing size, jobs of a class side by side.
         self.largest_first: list[int] = np.lexsort((self._of_job, -problem.sizes)).tolist()
 
     def insert(
         self, order: Sequence[int], may_go_on: Callable[[], bool], prices: FloatArray | None = None
     ) -> Allocation | int | None:
-        """Insert the jobs in an order, each where it then costs least, a node of each leaf at a price besides, in hops.
+        """Insert the jobs in an order, each where it costs least; ``prices`` of nodes by leaf, in hops, are added.
 
         Returns the allocation, the first job that does not find nodes, or None if it had to stop.
         """
@@ -104,14 +104,17 @@ class RuledInsertion:
     def search(
         self, failed: int, tries: int, may_go_on: Callable[[], bool], rng: np.random.Generator
     ) -> Allocation | None:
-        """Look for any allocation, after ``failed`` found none: a job without nodes comes first the next time."""
+        """Return any allocation, None if none is found; a job without nodes comes first in the next attempt.
+
+        ``failed`` is the job that has found no nodes before.
+        """
         order, n_leaves = self.largest_first, len(self._tree.leaf_first) - 1
         for attempt in range(tries):
-            # Moving failures to the front can go in circles.
+            # Moving failed jobs to the front can repeat the same orders, so shuffle now and then.
             if attempt % 16 == 15:
                 order = [int(job) for job in rng.permutation(order)]
             order = [failed, *(job for job in order if job != failed)]
-            # Every second time leaves have random prices.
+            # In every second attempt, leaves have random prices.
             prices = PRICE * rng.standard_normal(n_leaves) if attempt % 2 else None
             found = self.insert(order, may_go_on, prices)
             if not isinstance(found, int):
@@ -120,7 +123,7 @@ class RuledInsertion:
         return None
 
     def bound(self, may_go_on: Callable[[], bool]) -> float | None:
-        """Return the cost where each has all nodes for itself, infinity if one has no place so; None if it stopped."""
+        """Return the sum of the jobs' least costs on all idle nodes; infinity if one has no place; None if stopped."""
         classes = self._classes._replace(leftover=0.0)
         state = insertion_state(self._tree, self._largest)._replace(tie_break=0.0)
         saved = np.zeros(len(classes.sizes))
@@ -134,18 +137,18 @@ class RuledInsertion:
             saved[r] += classes.bonus[r, classes.level[state.take == size]].sum()
         most_left = 0.0
         for groups, weight in zip(self._encoding.groups, self._encoding.weights.tolist(), strict=True):
-            # What is left over fills the largest groups of each level.
+            # The leftover saves most if it fills the largest groups of each level.
             falling = np.sort(np.bincount(groups))[::-1]
             taken = np.diff(np.minimum(np.append(0, np.cumsum(falling)), self._problem.n_left)).astype(np.float64)
             most_left += weight * float((taken * taken).sum())
         saving = float(saved[self._of_job].sum()) + self._classes.leftover * most_left
         hops = constant_hops(self._problem, self._encoding)
-        # Sums of fractions: what they lose by rounding is far less than this.
+        # The tolerance is far more than rounding can add to sums of fractions.
         return self._encoding.scale * (hops - saving - 1e-9 * max(1.0, abs(hops)))
 
 
 def insert_by_rules(problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-    """Insert jobs with side constraints, in several orders if need be, and bound them; see `TopologySolver.search`."""
+    """Insert jobs with side constraints, in several orders if needed, and prove a bound; see `TopologySolver`."""
     insertion = RuledInsertion(problem)
 
     def may_go_on() -> bool:
@@ -168,7 +171,7 @@ def insert_by_rules(problem: TopologyProblem, run: Run, budget: Budget, seed: in
 
 
 def insert_largest_first(problem: TopologyProblem, run: Run) -> tuple[Allocation, bool]:
-    """Insert jobs until the time runs out, and prove `alone_bound`; return the allocation, and if all were in time."""
+    """Insert jobs until the time is over, and prove `alone_bound`; return the allocation, and if all were in time."""
     encoding = encode(problem)
     tree = group_tree(encoding)
     order = np.argsort(-problem.sizes, kind="stable")
@@ -189,6 +192,6 @@ def insert_largest_first(problem: TopologyProblem, run: Run) -> tuple[Allocation
 
 
 def alone_bound(encoding: Encoding, savings: FloatArray) -> float:
-    """Return the sum of the jobs' least costs, each having all idle nodes for itself, by their `single_job_savings`."""
+    """Return the sum of the jobs' least costs on all idle nodes, given their `single_job_savings`."""
     n = encoding.sizes
     return float((encoding.scale * (encoding.top * n * n - encoding.bottom * n - savings[n]) / n).sum())

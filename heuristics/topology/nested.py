@@ -1,8 +1,8 @@
 """Search for DCAS: remove some jobs from a non-crossing partition, insert each on its best window, accept.
 
-On the circle of idle positions, those left over are linked to the next and the previous one of them: the ring. The
-nodes of a job are kept as a *chain*: in the order in which they follow one another from the gap that holds the leftover
-to that gap again. What lies in the other gaps are whole jobs, which are nested in it.
+The leftover positions on the circle are linked to the next and the previous leftover one: the *ring*. The nodes of a
+job are kept as a *chain*: in their order on the circle, beginning after the gap that holds the leftover. The other gaps
+hold whole jobs, which are nested in it.
 """
 
 import time
@@ -26,65 +26,64 @@ from allocopt.solving.run import Run
 from heuristics.topology.annealing import Schedule
 from heuristics.topology.greedy import alone_bound
 
-NOBODY = -1  # owner of a position that is left over
-MANY_GROUPS = 256  # of the lowest level, from which on a step draws new prices only where it removes jobs
-PLACED_PER_SLICE = 2_000_000  # windows looked at between two looks at the clock: some milliseconds
-# Largest difference of the prices of two nodes, in hops: the jobs of a small window stand in each other's way all at
-# once.
+NOBODY = -1  # owner of a leftover position
+MANY_GROUPS = 256  # groups of the lowest level above which a step draws new prices only where it removes jobs
+PLACED_PER_SLICE = 2_000_000  # windows between two looks at the clock: some milliseconds
+# Largest difference of the prices of two nodes, in hops. It is larger for few jobs, which all block one another.
 FEW_JOBS, PRICE_OF_FEW, PRICE_OF_MANY = 30, 3.0, 1.0
-REACH, FEW_LEFT, RELATED = 16, 300, 0.3  # see `Moves`
-STEPS_PER_JOB = 500  # where the budget sets no iterations, if that is more than what was asked for
+REACH, FEW_LEFT, RELATED = 16, 300, 0.3  # see `_Moves`
+STEPS_PER_JOB = 500  # least steps per job if the budget sets no iterations
 PATIENCE = 4  # cycles without an improvement after which the search ends before its time limit
-FIRST_SLICE, LONGEST_SLICE = 16, 4096  # steps under a time limit: of the first slice, which tells the speed, and of any
-SHARE, LONGEST_S = 0.1, 0.02  # share of the time left that a slice may take, and seconds that it shall take at most
-REPORTING = 0.05  # share of the time that may go into offering solutions on the way
+FIRST_SLICE, LONGEST_SLICE = 16, 4096  # steps of the first slice, which measures the speed, and most steps of a slice
+SHARE, LONGEST_S = 0.1, 0.02  # largest share of the remaining time for a slice, and its most seconds
+REPORTING = 0.05  # largest share of the time for offering solutions during the search
 
 
 class _Circle(NamedTuple):
-    # What does not change. Where no node is left over, a barrier keeps the ring from being empty: one position more,
-    # nobody's for ever. A block of one position crosses no other, so that it forbids nothing.
+    # Constants of the search. If there is no leftover, an additional position, the barrier, keeps the ring from being
+    # empty; it never belongs to a job. A block of one position crosses no other, so the barrier forbids nothing.
 
-    groups: IntMatrix  # group of each position at each level that tells nodes apart, numbered through, (M, levels)
-    weights: FloatArray  # what a squared count saves at each level, in hops, shape (levels,)
+    groups: IntMatrix  # group of each position at each level with several groups, all levels numbered, (M, levels)
+    weights: FloatArray  # saving per squared count at each level, in hops, shape (levels,)
     sizes: IntArray  # nodes of each job, shape (J,)
     offset: IntArray  # the chain of job j is chains[offset[j] : offset[j + 1]]
-    barrier: int  # its position, or -1
+    barrier: int  # position of the barrier, or -1
 
 
 class _Ring(NamedTuple):
     owners: IntArray  # job of each position, or `NOBODY`, shape (M,)
-    after: IntArray  # next left-over position of each left-over one, shape (M,)
-    before: IntArray  # previous one
+    after: IntArray  # next leftover position of each leftover one, shape (M,)
+    before: IntArray  # previous leftover position
     chains: IntArray  # positions of the jobs, chain by chain
-    idle: IntArray  # number of positions left over, shape (1,)
+    idle: IntArray  # number of leftover positions, shape (1,)
 
 
 class _Slide(NamedTuple):
     # Working space of the insertion.
     counts: IntArray  # nodes of the window by group, all 0 between two insertions, shape (V,)
-    price: FloatArray  # what a job pays for a node of each group of the lowest level, in hops, shape (V,)
+    price: FloatArray  # price of a node of each group of the lowest level, in hops, shape (V,)
     best: IntArray  # first position of the best window
-    least: FloatArray  # its cost less what is the same for all windows, prices paid; and the squares it saves
+    least: FloatArray  # prices less saving of the best window, and its weighted squares
 
 
 class _Search(NamedTuple):
-    savings: FloatArray  # what each job saves of its hop cost, in hops, shape (J,)
-    totals: FloatArray  # what the present and the best state save, shape (2,)
+    savings: FloatArray  # saving of each job, in hops, shape (J,)
+    totals: FloatArray  # savings of the present and the best state, shape (2,)
     best: IntArray  # chains of the best state
-    changed: IntArray  # 1 where a job's chain is another one than in the best state, shape (J,)
-    removed: IntArray  # the jobs removed, in that order, shape (J,)
-    order: IntArray  # the same in the order of insertion
+    changed: IntArray  # 1 if a job's chain differs from that of the best state, shape (J,)
+    removed: IntArray  # the removed jobs in the order of removal, shape (J,)
+    order: IntArray  # the removed jobs in the order of insertion
     out: IntArray  # 1 for removed jobs, shape (J,)
     held: IntArray  # chains of the removed jobs before the move
-    saved: FloatArray  # their savings before it
+    saved: FloatArray  # savings of the removed jobs before the move
     random: IntArray  # state of Lehmer's generator
 
 
 class _Moves(NamedTuple):
     price: float  # largest difference of the prices of two nodes, in hops
-    most_removed: int  # jobs drawn in a step, at most; those in a gap of which one lies are removed with it
-    reach: int  # windows looked at on either side of a place, where there are too many to look at all
-    few: int  # left-over nodes up to which all windows are looked at
+    most_removed: int  # most jobs drawn in a step; jobs in whose gaps a drawn job lies are removed, too
+    reach: int  # if not all windows are tried: number of windows on either side of a place
+    few: int  # most leftover nodes for which all windows are tried
     related: float  # share of the moves that remove neighbours on the circle
 
 
@@ -119,8 +118,8 @@ def _left_of(ring: _Ring, position: int) -> int:
 
 @inlined
 def _parent_of(circle: _Circle, ring: _Ring, job: int) -> int:
-    """Innermost job in a gap of which a job lies, or `NOBODY`."""
-    # Leftwards lie whole jobs until a node of the leftover, or of the parent: there it is not the last one.
+    """Return the innermost job that has another job in one of its gaps, or `NOBODY`."""
+    # To the left there are whole jobs, up to a node of the leftover or of the parent, which is not the parent's last.
     position = _left_of(ring, _first_of(circle, ring, job))
     owner = ring.owners[position]
     while owner != NOBODY and _last_of(circle, ring, owner) == position:
@@ -163,7 +162,10 @@ def _unlink_chain(circle: _Circle, ring: _Ring, job: int) -> None:
 
 @inlined
 def _take_out(circle: _Circle, ring: _Ring, search: _Search, job: int, count: int) -> int:
-    """Remove a job and all in whose gaps it lies, outermost first, unless it is removed; return how many are."""
+    """Remove a job and all jobs in whose gaps it lies, outermost first; return the number of removed jobs.
+
+    Does nothing if the job is removed already.
+    """
     while search.out[job] == 0:
         outer, parent = job, _parent_of(circle, ring, job)
         while parent != NOBODY:
@@ -172,7 +174,7 @@ def _take_out(circle: _Circle, ring: _Ring, search: _Search, job: int, count: in
         search.out[outer] = 1
         search.saved[outer] = search.savings[outer]
         _copy_chain(circle, ring.chains, search.held, outer)
-        # It has no parent: given to the leftover, its nodes cross no other job.
+        # The outermost job has no parent, so adding its nodes to the leftover crosses no other job.
         previous = _left_over_before(circle, ring, _left_of(ring, _first_of(circle, ring, outer)))
         _link_chain(circle, ring, outer, previous)
         count += 1
@@ -191,7 +193,7 @@ def _draw_removed(circle: _Circle, ring: _Ring, search: _Search, moves: _Moves) 
         if not related:
             count = _take_out(circle, ring, search, _below(search.random, n_jobs), count)
             continue
-        # A neighbour of a removed job, behind a random number of nodes, to the left or to the right.
+        # Draw a neighbour of a removed job, a random number of nodes to the left or to the right.
         job = search.removed[_below(search.random, count)]
         steps, rightwards = _below(search.random, 2 * circle.sizes[job] + 4), lehmer_uniform(search.random) < 0.5
         position = _last_of(circle, ring, job) if rightwards else _first_of(circle, ring, job)
@@ -210,7 +212,7 @@ def _draw_removed(circle: _Circle, ring: _Ring, search: _Search, moves: _Moves) 
 
 @inlined
 def _scan_windows(circle: _Circle, ring: _Ring, slide: _Slide, job: int, start: int, n_windows: int) -> None:
-    """Look at so many windows of the ring from a position on, before one with the barrier; keep the best one."""
+    """Try up to ``n_windows`` windows of the ring from a position on, up to the barrier, and store the best one."""
     n, per_node = circle.sizes[job], 1.0 / circle.sizes[job]
     squares, paid, held, leaving, entering = 0.0, 0.0, 0, start, start
     while held < n and entering != circle.barrier:
@@ -253,7 +255,7 @@ def _scan_from_the_start(circle: _Circle, ring: _Ring, slide: _Slide, job: int, 
 
 @inlined
 def _scan_near(circle: _Circle, ring: _Ring, slide: _Slide, job: int, position: int, width: int) -> None:
-    """Look at the windows that begin within reach of a position, or before it by less than the job's nodes."""
+    """Try the windows that begin within reach of a position, or include positions within reach."""
     start = _left_over_before(circle, ring, position)
     back = circle.sizes[job] + width
     for _ in range(back):
@@ -281,12 +283,12 @@ def _search_partitions(
     search: _Search,
     slide: _Slide,
     moves: _Moves,
-    n_groups: int,  # of the lowest level
+    n_groups: int,  # number of groups of the lowest level
     steps: int,
-    hottest: float,
-    coldest: float,  # of the step after the last
+    hottest: float,  # temperature of the first step, in hops
+    coldest: float,  # temperature of the step after the last
 ) -> None:
-    """Take some steps of the search, which changes in place, the first at the hottest temperature, in hops."""
+    """Take some steps of the search, in place, while the temperature falls from the hottest to the coldest."""
     temperature, cooling = hottest, np.exp(np.log(coldest / hottest) / steps)
     for _ in range(steps):
         count = _draw_removed(circle, ring, search, moves)
@@ -301,14 +303,14 @@ def _search_partitions(
                     slide.price[circle.groups[search.held[index], 0]] = scale * (lehmer_uniform(search.random) - 0.5)
         change = 0.0
         for i in range(count):
-            # A random order of insertion.
+            # Draw a random order of insertion.
             j = _below(search.random, i + 1)
             search.order[i] = search.order[j]
             search.order[j] = search.removed[i]
             search.out[search.removed[i]] = 0
             change -= search.saved[search.removed[i]]
         for i in range(count):
-            # Each gets its best window, prices paid, of all or of those near the removed jobs and a random place.
+            # Each job gets its best window under the prices, among all or those near removed jobs and a random place.
             job = search.order[i]
             slide.least[0] = np.inf
             if ring.idle[0] <= moves.few:
@@ -324,7 +326,7 @@ def _search_partitions(
             search.totals[0] += change
             for i in range(count):
                 search.changed[search.removed[i]] = 1
-            # Savings are sums of fractions; what is better by less than this is not better.
+            # Savings are sums of fractions, so smaller differences are rounding.
             if search.totals[0] > search.totals[1] + 1e-9:
                 search.totals[1] = search.totals[0]
                 for job in range(circle.sizes.size):
@@ -332,7 +334,7 @@ def _search_partitions(
                         search.changed[job] = 0
                         _copy_chain(circle, ring.chains, search.best, job)
         else:
-            # Last in, first out, so that all links are as they were.
+            # Undo in reverse order, so that all links are restored.
             for i in range(count - 1, -1, -1):
                 job = search.order[i]
                 _link_chain(circle, ring, job, ring.before[_first_of(circle, ring, job)])
@@ -348,7 +350,7 @@ def _search_partitions(
 def _place_in_order(
     circle: _Circle, ring: _Ring, slide: _Slide, jobs: IntArray, first: int, last: int, most: int
 ) -> None:
-    """Give the jobs ``jobs[first .. last - 1]`` one by one the best of ``most`` windows left, where prices are 0."""
+    """Give jobs ``jobs[first .. last - 1]`` one by one the best of up to ``most`` windows left, at prices of 0."""
     for i in range(first, last):
         slide.least[0] = np.inf
         _scan_from_the_start(circle, ring, slide, jobs[i], most)
@@ -360,10 +362,10 @@ NESTED_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, _place_in_
 
 
 def search_nested(problem: TopologyProblem, run: Run, budget: Budget, seed: int, schedule: Schedule) -> StopReason:
-    """Search under ``dcas`` from the incumbent or the jobs placed largest first; prove the bound of FREE.
+    """Search under ``dcas``, from the incumbent or from the jobs placed largest first, and prove the bound of FREE.
 
-    Temperatures are in hops. Where the budget sets no iterations, the schedule has the least number of steps: of all
-    where the budget sets no time either, else of the first cycle.
+    Temperatures are in hops. If the budget sets no iterations, the steps of the schedule are the least number of steps:
+    of the first cycle if the budget sets a time, otherwise of the whole search.
     """
     if run.solution is None:
         run.offer(Allocation.sequential(problem))
@@ -372,7 +374,7 @@ def search_nested(problem: TopologyProblem, run: Run, budget: Budget, seed: int,
     run.prove(alone_bound(encoding, single_job_savings(tree, insertion_state(tree, largest), largest)), PartPrices())
     if len(start.circle.weights) == 0 or run.is_proved():
         return StopReason.COMPLETED
-    # When the time has run out, the jobs that are left take any windows.
+    # Once the time is over, the remaining jobs take any windows.
     ring, slide = start.empty_ring(), start.slide()
     order, size, placed = np.argsort(-start.circle.sizes, kind="stable"), len(ring.owners), 0
     while placed < len(order):
@@ -386,7 +388,7 @@ def search_nested(problem: TopologyProblem, run: Run, budget: Budget, seed: int,
     steps = max(schedule.steps, STEPS_PER_JOB * len(problem.jobs))
     if budget.iterations is not None or budget.seconds is None:
         return improvement.cool(budget.iterations or steps, schedule)
-    # In cycles, each twice as long as the one before.
+    # With a time limit, cool in cycles, each twice as long as the one before.
     idle, stopped_by = 0, StopReason.ITERATIONS
     while idle < PATIENCE and stopped_by is StopReason.ITERATIONS:
         before = improvement.offered
@@ -398,17 +400,17 @@ def search_nested(problem: TopologyProblem, run: Run, budget: Budget, seed: int,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Start:
-    """A problem as the search takes it: between allocations and the chains that the search works on."""
+    """A problem in the form that the search needs, with conversions between allocations and chains."""
 
     problem: TopologyProblem
     circle: _Circle
-    n_groups: int  # groups of the lowest level that tells idle nodes apart
-    n_vertices: int  # groups of all levels
+    n_groups: int  # number of groups of the lowest level with several groups
+    n_vertices: int  # number of groups of all such levels
 
     @classmethod
     def of(cls, problem: TopologyProblem) -> "_Start":
         encoding = encode(problem)
-        # A level of one group saves the same for every allocation.
+        # A level with a single group saves the same in every allocation.
         telling = np.flatnonzero(encoding.n_groups > 1)
         counts = encoding.n_groups[telling]
         groups = encoding.groups[telling] + (np.cumsum(counts) - counts)[:, np.newaxis]
@@ -438,13 +440,13 @@ class _Start:
         )
 
     def ring(self, allocation: Allocation) -> _Ring:
-        """Return the ring of an allocation that is non-crossing."""
+        """Return the ring of a non-crossing allocation."""
         ring = self.empty_ring()
         ring.owners[: len(self.problem.idle_nodes)] = allocation.owners(self.problem)
         left = np.flatnonzero(ring.owners == NOBODY)
         ring.after[left], ring.before[left] = np.roll(left, -1), np.roll(left, 1)
         ring.idle[0] = len(left)
-        # From a left-over position on, every job's nodes come in the order of its chain.
+        # From a leftover position on, the nodes of every job are in the order of its chain.
         turned = np.roll(np.arange(len(ring.owners)), -int(left[0]))
         order = np.argsort(ring.owners[turned], kind="stable")
         ring.chains[:] = turned[order[len(left) :]]
@@ -459,7 +461,7 @@ class _Start:
         return _Search(savings, totals, best, changed, removed, order, out, held, saved, lehmer_state(seed))
 
     def savings(self, chains: IntArray) -> FloatArray:
-        """Return what each job saves of its hop cost, in hops, shape ``(J,)``."""
+        """Return the saving of each job, in hops, shape ``(J,)``."""
         circle = self.circle
         jobs = np.repeat(np.arange(len(circle.sizes)), circle.sizes)
         savings = np.zeros(len(circle.sizes))
@@ -482,12 +484,12 @@ class _Improvement:
         self.offered = float(self._search.totals[1])
 
     def cool(self, steps: int, schedule: Schedule) -> StopReason:
-        # Without a time limit the slices depend on the number of steps alone.
+        # Without a time limit, the slices depend only on the number of steps.
         start, clock, left, reporting_s = self._start, self._run.clock, steps, 0.0
         began, time_s = time.perf_counter(), clock.remaining()
 
         def temperature(elapsed_s: float) -> float:
-            # By the share of the steps or of the time that is done, what is more.
+            # The temperature depends on the share of steps or of time that is used, whichever is larger.
             of_time = elapsed_s / time_s if time_s > 0 else 1.0
             done = min(1.0, max(1.0 - left / steps, of_time))
             return float(schedule.hottest * (schedule.coldest / schedule.hottest) ** done)

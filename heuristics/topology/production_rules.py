@@ -1,7 +1,7 @@
-"""Rules that place one job after the other and look at no cost: `sequential`, and what `JobByJob` is the base of.
+"""Rules that place one job after the other without regard to costs: `sequential`, and the subclasses of `JobByJob`.
 
-A new rule is a subclass of `JobByJob` with a name and a method ``take``, or ``order`` where the jobs come in another
-order, and a line in ``pyproject.toml``.
+A new rule is a subclass of `JobByJob` with a name and a method ``take``, a method ``order`` if it changes the order of
+the jobs, and a line in ``pyproject.toml``.
 """
 
 from abc import abstractmethod
@@ -20,27 +20,27 @@ LARGEST_WINDOW, MOST_JOBS = 1_000_000, 20_000
 
 
 class Sequential(OneShot):
-    """Give consecutive idle nodes in the order of the jobs: the NSA paper's "Seq."; O(m)."""
+    """Give the jobs consecutive idle nodes in their order: the NSA paper's "Seq."; O(m)."""
 
     name: ClassVar[str] = "sequential"
     strategies: ClassVar[frozenset[Strategy]] = frozenset(Strategy)
 
     def allocate(self, problem: TopologyProblem, rng: np.random.Generator) -> Allocation:
-        """Place the jobs in their order."""
+        """Return the sequential allocation."""
         return Allocation.sequential(problem)
 
 
 class IdleSwitches:
-    """The idle positions of every leaf and the idle counts of every switch, as jobs take them one after the other."""
+    """The idle positions of every leaf and the idle counts of every switch, while jobs take nodes one by one."""
 
     def __init__(self, groups: IntArray) -> None:
-        # `groups`: of each idle position per level below the top, shape (L - 1, m).
+        # `groups` has the group of each idle position per level below the top, shape (L - 1, m).
         levels = np.vstack((groups, np.zeros((1, groups.shape[1]), dtype=np.int64)))
         order = np.argsort(levels[0], kind="stable")
         first = np.flatnonzero(np.diff(levels[0][order], prepend=-1))
         self._positions: IntArray = order
         self._end = np.append(first[1:], len(order))
-        # Switch of every level above each leaf, itself the first, shape (L, leaves).
+        # Switch of every level above each leaf, beginning with the leaf itself, shape (L, leaves).
         self.above_leaves = levels[:, order[first]]
         # Idle nodes of every switch, per level from the leaves up to the top switch, and the leaves under it.
         self.idle = [np.bincount(level) for level in levels]
@@ -51,7 +51,7 @@ class IdleSwitches:
         self.children = [_members(groups[leaves]) for leaves, groups in above]
 
     def positions(self) -> IntArray:
-        """Positions that are still idle, rising."""
+        """Return the positions that are still idle, sorted."""
         runs = [self._positions[end - count : end] for end, count in zip(self._end, self.idle[0], strict=True)]
         return np.sort(np.concatenate(runs))
 
@@ -62,7 +62,7 @@ class IdleSwitches:
         return int(with_idle[np.argmin(first)])
 
     def take(self, leaves: Sequence[int], counts: Sequence[int]) -> IntArray:
-        """Take the first so many idle positions of some leaves."""
+        """Take the first ``counts`` idle positions of some leaves, and return them."""
         taken = []
         for leaf, count in zip(leaves, counts, strict=True):
             first = int(self._end[leaf]) - int(self.idle[0][leaf])
@@ -78,7 +78,7 @@ def _members(groups: IntArray) -> list[IntArray]:
 
 
 class JobByJob(TopologySolver):
-    """A `free` solver that places each job once. If the time runs out, the jobs left take the first idle nodes."""
+    """A `free` solver that places each job once. If the time runs out, the other jobs take the first idle nodes."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         frozenset({Strategy.FREE}), frozenset(), f"{LARGEST_WINDOW:,} idle nodes, {MOST_JOBS:,} jobs"
@@ -88,15 +88,15 @@ class JobByJob(TopologySolver):
         n_idle, n_jobs = len(problem.idle_nodes), len(problem.jobs)
         if n_idle <= LARGEST_WINDOW and n_jobs <= MOST_JOBS:
             return None
-        return f"it has {n_idle:,} idle nodes and {n_jobs:,} jobs; {self.capabilities.largest} are taken"
+        return f"it has {n_idle:,} idle nodes and {n_jobs:,} jobs; supported are {self.capabilities.largest}"
 
     def order(self, problem: TopologyProblem) -> IntArray:
-        """Return the jobs in the order in which they are placed: as they come, unless a rule says otherwise."""
+        """Return the jobs in the order of placement, by default that of the problem."""
         return np.arange(len(problem.jobs))
 
     @abstractmethod
     def take(self, switches: IdleSwitches, size: int) -> IntArray:
-        """Take ``size`` idle positions for one job, which fit under the top switch."""
+        """Take and return ``size`` idle positions for one job; at least this many are idle."""
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         switches = IdleSwitches(encode(problem).groups)
@@ -107,7 +107,7 @@ class JobByJob(TopologySolver):
                 break
             placed[job] = self.take(switches, sizes[job])
         late = order[len(placed) :]
-        # No clock is asked about what is left, which takes no time.
+        # Placing the remaining jobs takes no time, so it needs no look at the clock.
         ends = np.cumsum([sizes[job] for job in late], dtype=np.int64)
         placed.update(zip(late, np.split(switches.positions(), ends)[: len(late)], strict=True))
         run.offer(Allocation.at(problem, [placed[job] for job in range(len(sizes))]))
@@ -117,8 +117,9 @@ class JobByJob(TopologySolver):
 class BestFit(JobByJob):
     """Take the lowest switch with enough idle nodes, of several the one with the fewest, then best fit over its leaves.
 
-    Under the switch a job takes leaf by leaf: the one with the fewest idle nodes that still holds all that is missing,
-    else the one with the most. O(leaves log leaves) a job. This rule is our own; `slurm-tree` is Slurm's.
+    Under the switch a job takes leaf by leaf: the leaf with the fewest idle nodes that holds all missing nodes, or the
+    leaf with most idle nodes if none does. O(leaves log leaves) per job. This rule is allocopt's; `slurm-tree` is
+    Slurm's.
     """
 
     name: ClassVar[str] = "best-fit"
@@ -131,7 +132,7 @@ class BestFit(JobByJob):
         )
         idle = switches.idle[0][under]
         largest_first = np.argsort(-idle, kind="stable")
-        # What is missing before each leaf, if all larger ones have been emptied.
+        # Nodes that are missing before each leaf, after all larger leaves have been taken.
         missing = size - np.cumsum(idle[largest_first]) + idle[largest_first]
         emptied = int(np.argmax(idle[largest_first] >= missing))
         left = largest_first[emptied:]
@@ -143,22 +144,22 @@ class BestFit(JobByJob):
 
 
 class BestFitByLevel(JobByJob):
-    """Fit best at every level of switches in turn, jobs by falling size.
+    """Choose the best fit at every level of switches in turn, for jobs by decreasing size.
 
-    From the top switch down, a job goes to the child switch with the fewest idle nodes that holds it; if none does, it
-    empties the one with the most, and what is missing goes on in the same way. O(switches) a job where it fits under
-    few of them.
+    From the top switch down, a job goes to the child switch with the fewest idle nodes that holds it. If none does, it
+    takes all idle nodes of the child with most of them, and the missing nodes are found in the same way. O(switches)
+    per job if it fits under few of them.
     """
 
     name: ClassVar[str] = "best-fit-by-level"
 
     def order(self, problem: TopologyProblem) -> IntArray:
-        """Return the jobs by falling size, equal ones as they come."""
+        """Return the jobs by decreasing size, equal ones in the order of the problem."""
         order: IntArray = np.argsort(-problem.sizes, kind="stable")
         return order
 
     def take(self, switches: IdleSwitches, size: int) -> IntArray:
-        # Level by level: what every switch has to give to the job.
+        # Nodes that every switch has to give to the job, level by level.
         counts = {0: size}
         for children, idle in reversed(list(zip(switches.children, switches.idle, strict=False))):
             above, counts = counts, {}
@@ -174,51 +175,51 @@ class BestFitByLevel(JobByJob):
 
 
 class LeafWalk(JobByJob):
-    """Take leaf switch after leaf switch as Slurm's tree plugin does: what its versions have in common.
+    """Take leaf switch after leaf switch as Slurm's tree plugin does: the common part of its versions.
 
-    A job takes leaves until it has its nodes. It finds each of them by a walk along all leaves with idle nodes, in
-    their order. The first leaf is the best one to begin with, each later one may replace the best one so far
-    (`replaces`), and the job takes the best one at the end of the walk.
+    A job takes leaves until it has its nodes. It finds each leaf by a walk along all leaves with idle nodes, in their
+    order. The first leaf is the best one at first, each later one may replace the best one so far (`replaces`), and the
+    job takes the best one at the end of the walk.
 
     Two leaves are compared at the lowest level below their common switch at which the switch above one of them (at the
-    lowest level, the leaf itself) has enough idle nodes for all that are missing. A switch with enough of them fits
-    better than one with too few; of two with enough of them, the one with fewer idle nodes fits better. If no switch
-    has enough, the two are compared just below their common switch, where the one with more idle nodes fits better.
+    lowest level, the leaf itself) has enough idle nodes for all that are missing. A switch with enough idle nodes fits
+    better than one with too few; of two with enough, the one with fewer idle nodes fits better. If no switch has
+    enough, the two are compared just below their common switch, where the one with more idle nodes fits better.
 
-    O(leaves) for every leaf that is taken. All leaves count as equally far below the top switch.
+    The rule takes O(leaves) time for every leaf that is taken. All leaves count as equally far below the top switch.
     """
 
     @abstractmethod
     def replaces(self, nearer: IntArray, better: IntArray, has_enough: BoolArray) -> BoolArray:
-        """Return which leaves replace the best one so far.
+        """Return whether each leaf replaces the best one so far.
 
         Parameters
         ----------
         nearer
-            How many links each leaf is nearer than the best one to all leaves that are taken, up to a factor; negative
+            Number of links by which each leaf is nearer than the best one to all taken leaves, up to a factor; negative
             if it is farther.
         better
             How much better it fits; negative if it fits worse.
         has_enough
-            Whether, at the level at which the two are compared, the leaf's switch has enough idle nodes.
+            Whether the leaf's switch has enough idle nodes, at the level at which the two are compared.
         """
 
     @abstractmethod
     def left_above(self, idle: IntArray, is_above: BoolArray, count: int) -> IntArray:
-        """Return how many idle nodes the switches above the leaves count once a leaf is taken.
+        """Return the idle counts of the switches above the leaves after a leaf is taken.
 
         Parameters
         ----------
         idle
-            What they counted before, by level and row of leaves.
+            Idle counts before, by level and row of leaves.
         is_above
-            Which of them are above the leaf.
+            Whether each of these switches is above the leaf.
         count
             Idle nodes of the leaf.
         """
 
     def take(self, switches: IdleSwitches, size: int) -> IntArray:
-        # A row is a run of leaves below the same switch, which are equally near. Only its best leaf can end a walk.
+        # A row is a run of leaves below the same switch, which are equally near. Only its best leaf can win a walk.
         rows = np.flatnonzero(np.diff(switches.above_leaves[1:2].sum(axis=0), prepend=-1))
         above = switches.above_leaves[1:, rows]
         leaves_idle = switches.idle[0].copy()
@@ -228,7 +229,7 @@ class LeafWalk(JobByJob):
         leaves: list[int] = []
         counts: list[int] = []
         while size > 0:
-            # The first of the leaves of each row that fit best.
+            # The best fitting leaf of each row, of equal ones the first.
             ranks = _fit(leaves_idle, size) * n_leaves - np.arange(n_leaves)
             best = -np.maximum.reduceat(ranks, rows) % n_leaves
             idle[0] = leaves_idle[best]
@@ -268,7 +269,8 @@ class SlurmTree(LeafWalk):
     - if it is as near to them and fits better.
 
     The switches above a leaf no longer count its nodes once the job has taken it. A job of one node gets the first idle
-    node. Slurm does all this since 26.05; 24.05.3 to 25.11 do the same but for jobs of one node, which take the walk.
+    node. Slurm does all this since 26.05. Versions 24.05.3 to 25.11 do the same, except for jobs of one node, which
+    take the walk.
     """
 
     name: ClassVar[str] = "slurm-tree"
@@ -287,11 +289,11 @@ class SlurmTree(LeafWalk):
 
 
 class SlurmTree2205(LeafWalk):
-    """Give a job the nodes that the tree topology plugin of Slurm 22.05 gives it; the rule held until 24.05.2.
+    """Give a job the nodes that the tree topology plugin of Slurm 22.05 gives it; the rule was valid until 24.05.2.
 
     It differs from `SlurmTree` in three ways. A nearer leaf replaces the best one so far if it fits no worse, whether
-    or not there are enough nodes. The switches above the leaves count their idle nodes as they were before the job: a
-    pod that the job has emptied still looks full. And a job of one node takes the walk like any other.
+    or not there are enough nodes. The switches above the leaves keep the idle counts from before the job: a pod of
+    which the job has all nodes still counts as idle. And a job of one node takes the walk like any other.
     """
 
     name: ClassVar[str] = "slurm-tree-22.05"
@@ -305,11 +307,11 @@ class SlurmTree2205(LeafWalk):
 
 
 def _fit(idle: IntArray, size: int) -> IntArray:
-    """Return a number that is the higher the better so many idle nodes fit."""
+    """Return a number for each idle count; a higher number means that the count fits ``size`` nodes better."""
     return np.where(idle >= size, 2 * idle.max() + 1 - idle, idle)
 
 
 def _levels_apart(above: IntArray, row: int) -> IntArray:
-    """Return how many levels lie between the leaves of each row, those of ``row``, and their common switch."""
+    """Return the number of levels from the leaves of each row and of ``row`` up to their common switch."""
     apart: IntArray = np.count_nonzero(above != above[:, [row]], axis=0)
     return apart

@@ -1,4 +1,4 @@
-"""Solver ``simanneal``: the paper's move through the simanneal package, as the reference for the kernel."""
+"""Solver ``simanneal``: the paper's move with the simanneal package, as a reference for the kernel."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ LARGEST_WINDOW, MOST_JOBS = 20_000, 1_000
 
 
 def _destroy_and_repair(owners: IntArray, sizes: IntArray, most_removed: int, rng: np.random.Generator) -> IntArray:
-    """Return the owners of all idle positions after the NSA paper's move; the obvious twin of the kernel."""
+    """Return the owners of all idle positions after the NSA paper's move; the simple counterpart of the kernel."""
     owners = owners.copy()
     most = min(most_removed, len(sizes))
     removed = rng.choice(len(sizes), size=rng.integers(1, most + 1), replace=False)
@@ -36,7 +36,7 @@ def _destroy_and_repair(owners: IntArray, sizes: IntArray, most_removed: int, rn
 
 
 class _WindowAnnealer(Annealer):  # type: ignore[misc]
-    """A window as simanneal sees it; the state is the owner of every idle position."""
+    """A window for simanneal; the state is the owner of every idle position."""
 
     copy_strategy = "method"
     updates = 0
@@ -44,14 +44,14 @@ class _WindowAnnealer(Annealer):  # type: ignore[misc]
     def __init__(
         self, problem: TopologyProblem, start: Allocation, schedule: Schedule, seed: int, clock: Clock
     ) -> None:
-        # The base class's constructor is not called: it would replace the process's handler of Ctrl-C for good.
+        # Do not call the constructor of the base class: it would permanently replace the process's handler of Ctrl-C.
         self.state = self.best_state = start.owners(problem)
         self.Tmax, self.Tmin = schedule.hottest * problem.hop_cost, schedule.coldest * problem.hop_cost
         self.steps, self._most_removed = schedule.steps, schedule.most_removed
         self._problem, self._clock, self._rng = problem, clock, np.random.default_rng(seed)
 
     def move(self) -> None:
-        """Change the state, keeping it non-crossing under ``dcas``; ask for the end when the time has run out."""
+        """Change the state, keeping it non-crossing under ``dcas``; request the end once the time is over."""
         self.user_exit = self._clock.expired()
         for _ in range(DRAWS):
             moved = _destroy_and_repair(self.state, self._problem.sizes, self._most_removed, self._rng)
@@ -64,14 +64,14 @@ class _WindowAnnealer(Annealer):  # type: ignore[misc]
             return
 
     def energy(self) -> float:
-        """Total hop cost of the state."""
+        """Return the total hop cost of the state."""
         allocation = Allocation.of_owners(self._problem, self.state)
         return float(hop_costs(self._problem.topology, self._problem.hop_cost, allocation.nodes).sum())
 
 
 @dataclass(frozen=True, slots=True)
 class SimannealReference(WindowAnnealing):
-    """Anneal by the simanneal package, some hundred times slower than ``annealing``."""
+    """Anneal with the simanneal package, some hundred times slower than ``annealing``."""
 
     name: ClassVar[str] = "simanneal"
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -86,14 +86,14 @@ class SimannealReference(WindowAnnealing):
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         counts = (len(problem.idle_nodes), LARGEST_WINDOW, "idle nodes"), (len(problem.jobs), MOST_JOBS, "jobs")
-        refused = (f"it has {n:,} {noun}, at most {most:,} are taken" for n, most, noun in counts if n > most)
+        refused = (f"it has {n:,} {noun}, at most {most:,} are supported" for n, most, noun in counts if n > most)
         return next(refused, None)
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         return ()
 
     def walk(self, problem: TopologyProblem, schedule: Schedule, seed: int, run: Run) -> StopReason:
-        """Anneal from the incumbent; the global generator, which simanneal accepts moves by, is left as it was."""
+        """Anneal from the incumbent; restore the state of the global generator, which simanneal uses."""
         annealer = _WindowAnnealer(problem, run.solution, schedule, seed, run.clock)
         state = random.getstate()
         random.seed(seed)

@@ -60,7 +60,7 @@ def test_the_lines_of_slurm_conf_keep_the_ratios_of_the_weights() -> None:
     [
         ({"age": -1}, "age is -1, must be a weight of 0 or more"),
         ({"cpu": math.inf}, "cpu is inf"),
-        ({"age": 0, "job_size": 0}, "one of them must order jobs"),
+        ({"age": 0, "job_size": 0}, "at least one must be above 0"),
         ({"max_age_days": 0}, "max_age_days is 0, must be above 0"),
     ],
 )

@@ -238,7 +238,7 @@ def test_random_jobs_are_drawn_by_the_seed() -> None:
 
 def test_an_unknown_rule_or_policy_is_refused() -> None:
     (jobs,) = Recipe().draw_each(MACHINE, SIERRA_TABLE, [0])
-    with pytest.raises(UsageError, match="there are fcfs, sjf, drf, random"):
+    with pytest.raises(UsageError, match="choose from fcfs, sjf, drf, random"):
         run_baseline([jobs], MACHINE, "lifo", "oracle")
     with pytest.raises(UsageError, match="depth-first, breadth-first, oracle"):
         run_baseline([jobs], MACHINE, "sjf", "sideways")

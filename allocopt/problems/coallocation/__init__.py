@@ -1,1 +1,1 @@
-"""Which running allocation hosts which waiting job, and at which CPU quota."""
+"""Co-allocation problems: choose the running job that hosts each waiting job, and the CPU quota."""

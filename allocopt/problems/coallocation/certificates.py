@@ -1,6 +1,6 @@
 """Certificates of bounds on co-allocations: prices of places on hosts (the dual of the assignment problem).
 
-``docs/certificates.md`` has the formula and its proof. Nothing here is used by a solver.
+``docs/certificates.md`` has the formula and its proof. Only checkers compute bounds with this code, no solver does.
 """
 
 import math
@@ -15,12 +15,12 @@ from allocopt.problems.certificate import Certificate, InvalidCertificateError, 
 from allocopt.problems.coallocation.problem import CoallocationProblem
 
 GRID = 2**40
-ROUNDING = 1e-12  # relative, more than the worth of a guest can lose by being computed in floats
+ROUNDING = 1e-12  # relative; exceeds the rounding error of a guest's worth in floats
 
 
 @dataclass(frozen=True, slots=True)
 class HostPrices(Certificate[CoallocationProblem]):
-    """Prices of a place on each host, in the order of the hosts, none negative; empty where all are 0."""
+    """Price of a place on each host, in the order of the hosts, none negative; empty if all are 0."""
 
     prices: tuple[float, ...] = ()
 
@@ -44,7 +44,7 @@ class HostPrices(Certificate[CoallocationProblem]):
 
 
 def _worths(problem: CoallocationProblem, host: int) -> FloatArray:
-    """Return the most that each guest is worth on a host that it has for itself, minus infinity where it may not be."""
+    """Return the best worth of each guest as the only one on a host; minus infinity if it is not allowed there."""
     hosts, guests, how = problem.host_demands, problem.guest_demands, problem.interference
     n_guests, n_quotas = len(problem.guests), len(problem.percents)
     guest, percent = np.repeat(np.arange(n_guests), n_quotas), np.tile(problem.percents, n_guests)

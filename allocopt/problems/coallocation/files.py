@@ -1,4 +1,4 @@
-"""Co-allocation problems as instance files hold them, and the shape of their files."""
+"""Models of co-allocation files, and their conversion to problems and solutions."""
 
 from functools import cache
 from typing import Annotated, Literal
@@ -15,17 +15,17 @@ from allocopt.traces.job_profile import ProfiledJob
 
 _Number = Annotated[float, Field(ge=0)]
 
-# Fields that files and problems name and hold alike.
+# Fields with the same name and value in files and problems.
 _SAME_NAMES = {"name", "quotas", "max_slowdown", "max_guest_slowdown", "max_guests", "degradation_weight"}
 
 
 class _StageModel(FileModel):
-    """A stage that is ahead of a job."""
+    """A stage that a job has still to run."""
 
-    share: Annotated[ShareOfOne, Field(description="Share of the remaining time that it takes alone; they sum to 1.")]
-    cpu: Annotated[ShareOfOne, Field(description="Share of the job's cores that it keeps busy alone, above 0.")]
-    memory: Annotated[ShareOfOne, Field(description="Share of the memory beside the job's cores.")] = 0.0
-    io: Annotated[ShareOfOne, Field(description="Share of the time in which it does I/O, alone.")] = 0.0
+    share: Annotated[ShareOfOne, Field(description="Share of the job's remaining time; all sum to 1.")]
+    cpu: Annotated[ShareOfOne, Field(description="Busy share of the job's cores without sharing, above 0.")]
+    memory: Annotated[ShareOfOne, Field(description="Share of the memory that belongs to the job's cores.")] = 0.0
+    io: Annotated[ShareOfOne, Field(description="Share of the time with I/O, without sharing.")] = 0.0
     kind: Annotated[Literal["sequential", "parallel"], Field(description="Whether it uses one core or all.")] = (
         "parallel"
     )
@@ -36,21 +36,21 @@ class _ProfiledJobModel(FileModel):
 
     id: Annotated[Text, Field(description="Name of the job, unique among hosts or guests.")]
     cores: Annotated[Positive, Field(description="Cores that it has, or asks for.")]
-    profile: Annotated[list[_StageModel], Field(min_length=1, description="The stages that are ahead, in order.")]
-    remaining_s: Annotated[_Number, Field(description="Seconds for which it still runs alone, positive.")]
-    walltime_s: Annotated[_Number, Field(description="Seconds from now, or from its start, to its limit.")]
+    profile: Annotated[list[_StageModel], Field(min_length=1, description="The stages it has still to run, in order.")]
+    remaining_s: Annotated[_Number, Field(description="Remaining run time without sharing, in seconds, positive.")]
+    walltime_s: Annotated[_Number, Field(description="Seconds to its time limit, from now or from its start.")]
 
 
 class _GuestModel(_ProfiledJobModel):
     """A waiting job."""
 
     wait_s: Annotated[
-        _Number | None, Field(description="Seconds for which it would still wait alone; response needs it.")
+        _Number | None, Field(description="Seconds it would still wait for its own cores; 'response' needs it.")
     ] = None
 
 
 class _InterferenceModel(FileModel):
-    """Coefficients of contention: extra seconds per second of work where demand and pressure are both 1."""
+    """Coefficients of contention: extra seconds per second of work if demand and pressure are both 1."""
 
     cpu: _Number = Interference().cpu
     memory: _Number = Interference().memory
@@ -58,45 +58,45 @@ class _InterferenceModel(FileModel):
 
 
 class _MeasuredPairModel(FileModel):
-    """What was measured of two jobs that share."""
+    """Measured slowdowns of a host and a guest."""
 
     host: Annotated[Text, Field(description="Id of the host.")]
     guest: Annotated[Text, Field(description="Id of the guest.")]
-    host_slowdown: Annotated[float, Field(ge=1, description="Times that the host takes as long.")]
-    guest_slowdown: Annotated[float, Field(ge=1, description="Times that the guest takes as long.")]
+    host_slowdown: Annotated[float, Field(ge=1, description="Run time of the host over that without sharing.")]
+    guest_slowdown: Annotated[float, Field(ge=1, description="Run time of the guest over that without sharing.")]
 
 
 class CoallocationInstanceModel(InstanceModel):
-    """Running allocations, and waiting jobs that they may host."""
+    """Running jobs, and waiting jobs that they may host."""
 
     kind: Literal["coallocation"]
-    hosts: Annotated[list[_ProfiledJobModel], Field(min_length=1, description="The running allocations.")]
+    hosts: Annotated[list[_ProfiledJobModel], Field(min_length=1, description="The running jobs.")]
     guests: Annotated[list[_GuestModel], Field(min_length=1, description="The waiting jobs.")]
     quotas: Annotated[
-        list[ShareOfOne], Field(min_length=1, description="Shares of a host's cores that a guest may get, rising.")
+        list[ShareOfOne], Field(min_length=1, description="Shares of a host's cores for a guest, increasing.")
     ]
-    max_slowdown: Annotated[float, Field(ge=1, description="Most that a job may be slowed down.")]
+    max_slowdown: Annotated[float, Field(ge=1, description="Largest slowdown of a job.")]
     max_guest_slowdown: Annotated[
-        float | None, Field(ge=1, description="Most that a guest may be slowed down, if it is another bound.")
+        float | None, Field(ge=1, description="Largest slowdown of a guest; max_slowdown if left out.")
     ] = None
     max_guests: Annotated[Positive, Field(description="Most guests on a host.")] = 1
     objective: Annotated[
         Literal["capacity", "response", "throughput"],
-        Field(description="What is maximized: cores put to use, response time saved, work done; less weighted delays."),
+        Field(description="Maximize used cores, saved response time or work done, less weighted delays."),
     ] = "capacity"
     degradation_weight: Annotated[_Number, Field(description="Weight of the delays.")] = 1.0
     sharing: Annotated[
-        Literal["caps", "shares"], Field(description="Whether a job may use what the other one leaves.")
+        Literal["caps", "shares"], Field(description="caps: use the quota at most; shares: use idle cores, too.")
     ] = "caps"
     interference: Annotated[_InterferenceModel, Field(description="Coefficients of contention.")] = _InterferenceModel()
     pairs: Annotated[
         list[_MeasuredPairModel] | None,
-        Field(description="Measured slowdowns, in place of what follows from profiles; others do not share."),
+        Field(description="Measured slowdowns, used instead of profiles; pairs not listed do not share."),
     ] = None
 
 
 class _PlacementModel(FileModel):
-    """A guest that is placed."""
+    """A placed guest."""
 
     guest: Annotated[Text, Field(description="Id of the guest.")]
     host: Annotated[Text, Field(description="Id of its host.")]
@@ -110,7 +110,7 @@ class CoallocationSolutionModel(SolutionModel):
     answer_key = "placements"
 
     placements: Annotated[
-        list[_PlacementModel] | None, Field(description="The guests that are placed; null where no answer was found.")
+        list[_PlacementModel] | None, Field(description="The placed guests; null if no solution was found.")
     ]
 
 
@@ -120,7 +120,7 @@ def _jobs() -> TypeAdapter[ProfiledJob]:
 
 
 class CoallocationCodec(Codec[CoallocationProblem, Coallocation]):
-    """Files of co-allocations."""
+    """Conversion of co-allocation files."""
 
     instance_model, solution_model = CoallocationInstanceModel, CoallocationSolutionModel
 
@@ -129,7 +129,7 @@ class CoallocationCodec(Codec[CoallocationProblem, Coallocation]):
         measured: dict[tuple[str, str], tuple[float, float]] = {}
         for index, pair in enumerate(model.pairs or ()):
             if (pair.host, pair.guest) in measured:
-                fault = f"is of host {pair.host!r} and guest {pair.guest!r}, which come twice"
+                fault = f"repeats host {pair.host!r} and guest {pair.guest!r}; each pair must be listed once"
                 raise InvalidProblemError(f"pairs[{index}]", fault)
             measured[pair.host, pair.guest] = pair.host_slowdown, pair.guest_slowdown
         jobs = _jobs()

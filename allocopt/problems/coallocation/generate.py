@@ -1,4 +1,4 @@
-"""Co-allocation problems of jobs that are drawn from the ASAX paper's workflows, and of pairs that were measured."""
+"""Generate co-allocation problems from the workflows of the ASAX paper, or from measured pairs of jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +17,10 @@ from allocopt.problems.coallocation.problem import LARGEST_SLOWDOWN, Coallocatio
 from allocopt.traces.applications import APPLICATIONS
 from allocopt.traces.job_profile import ProfiledJob, Stage
 
-JITTER = 0.2  # demands and times of a job are those of its application times 1 - JITTER .. 1 + JITTER
+JITTER = 0.2  # demands and times of an application are multiplied by 1 - JITTER .. 1 + JITTER for a job
 WALLTIME_FACTORS = (1.1, 3.0)
 MEAN_WAIT_S = 1800.0
-LONG_S = 3600.0  # seconds that a measured job takes; a limit is no matter here
+LONG_S = 3600.0  # run time of a measured job in seconds; any value will do, because time limits never bind
 
 
 def synthetic_coallocation(
@@ -30,12 +30,12 @@ def synthetic_coallocation(
     guests: Annotated[int, typer.Option(min=1, max=100_000, help="Number of waiting jobs.")] = 10,
     objective: Annotated[
         Literal["capacity", "response", "throughput"],
-        typer.Option(help="What is maximized: cores put to use, response time saved, or work done."),
+        typer.Option(help="Maximize used cores, saved response time, or work done."),
     ] = "capacity",
-    max_slowdown: Annotated[float, typer.Option(help="Most that a job may be slowed down, from 1 on.")] = 1.5,
+    max_slowdown: Annotated[float, typer.Option(help="Limit the slowdown of a job to this factor, at least 1.")] = 1.5,
     max_guests: Annotated[int, typer.Option(min=1, max=9, help="Most guests on a host.")] = 1,
 ) -> CoallocationProblem:
-    """Draw co-allocation problems: jobs of the ASAX paper's workflows, running and waiting. Same seed, same files."""
+    """Draw co-allocation problems: running and waiting jobs of the ASAX paper's workflows. Same seed, same files."""
     running = tuple(_running(_drawn(f"host-{number}", rng), rng) for number in range(hosts))
     drawn = (_drawn(f"guest-{number}", rng) for number in range(guests))
     waiting = tuple(replace(guest, wait_s=round(float(rng.exponential(MEAN_WAIT_S)))) for guest in drawn)
@@ -52,7 +52,7 @@ def _drawn(identifier: str, rng: np.random.Generator) -> ProfiledJob:
     profile = []
     for stage in app.profile(cores):
         cpu, memory, io = (round(min(1.0, value * _factor(rng)), 4) for value in (stage.cpu, stage.memory, stage.io))
-        # No less than one core is busy.
+        # At least one core is busy.
         profile.append(replace(stage, cpu=max(cpu, round(1.0 / cores, 4)), memory=memory, io=io))
     return ProfiledJob(identifier, cores, tuple(profile), run, round(run * float(rng.uniform(*WALLTIME_FACTORS))))
 
@@ -62,12 +62,12 @@ def _factor(rng: np.random.Generator) -> float:
 
 
 def _running(job: ProfiledJob, rng: np.random.Generator) -> ProfiledJob:
-    # It has run for a random share of its time, and the stages behind it are gone.
+    # The job has run for a random share of its time; finished stages are dropped.
     done = float(rng.uniform(0.0, 0.9))
     given = job.column("share")
     left = np.minimum(given, np.cumsum(given) - done)
     shares = np.round(np.where(left > 1e-9, left, 0.0) / (1.0 - done), 4)
-    # Rounding may leave the shares a little off 1; the largest takes it.
+    # After rounding, the shares may not sum to 1; the largest share absorbs the difference.
     shares[int(shares.argmax())] += 1.0 - shares.sum()
     pairs = zip(job.profile, shares.tolist(), strict=True)
     profile = tuple(replace(stage, share=round(share, 4)) for stage, share in pairs if share > 0)
@@ -78,20 +78,20 @@ def _running(job: ProfiledJob, rng: np.random.Generator) -> ProfiledJob:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredPairs:
-    """Measurements of n real deep-learning jobs that share one type of GPU in pairs.
+    """Measurements of n real deep-learning jobs that share a GPU of one type in pairs.
 
-    The file has the throughputs of every job alone and beside every other one, as the Gavel scheduler's (Narayanan,
-    Santhanam, Kazhamiaka, Phanishayee and Zaharia, "Heterogeneity-aware cluster scheduling policies for deep learning
-    workloads", OSDI 2020), which does not come with the package.
+    The file has the throughput of every job with and without every other job, in the format of the Gavel scheduler
+    (Narayanan, Santhanam, Kazhamiaka, Phanishayee and Zaharia, "Heterogeneity-aware cluster scheduling policies for
+    deep learning workloads", OSDI 2020). Gavel's file does not come with the package.
     """
 
     names: tuple[str, ...]
-    # Throughput of job i beside job j over that alone; 0 where they do not run together, shape ``(n, n)``.
+    # Throughput of job i beside job j over that without it; 0 if they do not run together, shape ``(n, n)``.
     speeds: FloatArray
 
     @classmethod
     def read(cls, path: Path | str, gpu_type: str, gpus: int = 1) -> "MeasuredPairs":
-        """Read the pairs that ran on so many GPUs of a type such as ``v100``.
+        """Read the pairs that ran on this number of GPUs of a type such as ``v100``.
 
         Raises `BadFileError` if the file cannot be read or does not hold throughputs, and `UsageError` if nothing was
         measured on such GPUs.
@@ -101,7 +101,7 @@ class MeasuredPairs:
         if not isinstance(found, dict):
             raise bad_file(path, "top level", f"is {shown(found)}, must be an object")
         if gpu_type not in found or not isinstance(found[gpu_type], dict):
-            raise UsageError(f"no GPU {gpu_type!r} was measured; there are {', '.join(sorted(found))}")
+            raise UsageError(f"no GPU {gpu_type!r} was measured; choose from {', '.join(sorted(found))}")
         table = {job: row for job, row in found[gpu_type].items() if job.endswith(f", {gpus})")}
         alone: dict[str, float] = {}
         for job, row in table.items():
@@ -119,16 +119,16 @@ class MeasuredPairs:
                     speeds[i, j] = throughput / alone[job]
                 case pair:
                     raise bad_file(path, job, f"{other} is {shown(pair)}, must be two throughputs")
-        # A pair ran only if both of its jobs have a throughput.
+        # A pair ran together only if both jobs have a throughput.
         speeds[(speeds == 0) | (speeds.T == 0)] = 0.0
         return cls(tuple(names), speeds)
 
     def totals(self) -> FloatArray:
-        """Return the throughput of each pair together, in jobs that run alone, shape ``(n, n)``."""
+        """Return the total throughput of each pair, in units of jobs without sharing, shape ``(n, n)``."""
         return np.asarray(self.speeds + self.speeds.T)
 
     def slowdowns(self, host: int, guest: int) -> tuple[float, float] | None:
-        """Return the slowdowns of two jobs that share, from 1 on; None where they do not run together."""
+        """Return the slowdowns, at least 1, of two jobs that share; None if they do not run together."""
         own, other = float(self.speeds[host, guest]), float(self.speeds[guest, host])
         if min(own, other) * LARGEST_SLOWDOWN <= 1.0:
             return None
@@ -138,7 +138,7 @@ class MeasuredPairs:
         self, hosts: Sequence[int], guests: Sequence[int], max_slowdown: float = 3.0, name: str = "measured"
     ) -> CoallocationProblem:
         """Return the problem of sharing GPUs for most throughput; hosts and guests are numbers of measured jobs."""
-        # What was measured stands for the profiles.
+        # The profiles are placeholders: measured slowdowns replace them.
         running, waiting = (
             tuple(
                 ProfiledJob(f"{name}-{number}", 1, (Stage(1.0, 1.0),), LONG_S, LARGEST_SLOWDOWN * LONG_S)
@@ -153,11 +153,11 @@ class MeasuredPairs:
             if (slowdowns := self.slowdowns(host, guest)) is not None
         }
         goal = CoallocationObjective.THROUGHPUT
-        # Two jobs take turns on a GPU, half of it each.
+        # Two jobs take turns on a GPU, so the quota is a half.
         return CoallocationProblem(
             running, waiting, (0.5,), max_slowdown, objective_name=goal, measured=measured, name=name
         )
 
     def draw(self, count: int, rng: np.random.Generator) -> IntArray:
-        """Draw jobs, each equally likely."""
+        """Return ``count`` numbers of jobs, drawn uniformly with repetition."""
         return rng.integers(0, len(self.names), count)

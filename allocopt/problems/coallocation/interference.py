@@ -1,4 +1,4 @@
-"""How much jobs that share cores slow each other down: means, stage by stage, and whole steps of it."""
+"""Model of the slowdown of jobs that share cores, in floats for simulations and in whole steps for problems."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,26 +13,26 @@ from allocopt.traces.job_profile import ProfiledJob, Stage
 
 LARGEST_COEFFICIENT = 100.0
 RESOURCES = ("cpu", "memory", "io")
-STEPS = 10_000  # steps in an excess of 1 (a job takes twice as long), and in a memory
-ROUNDING = 1e-6  # steps that computing with floats may lose
+STEPS = 10_000  # steps in an excess of 1 (a job takes twice as long), and in the memory of a host
+ROUNDING = 1e-6  # tolerance in steps for rounding errors of floats
 
 
 class Sharing(StrEnum):
-    """Meaning of a quota (control groups of Linux)."""
+    """Meaning of a quota (as in control groups of Linux)."""
 
-    CAPS = "caps"  # a job gets its quota and no more (``cfs_quota``)
-    SHARES = "shares"  # a job gets its quota, and what the others leave in proportion to theirs (``cpu.shares``)
+    CAPS = "caps"  # a job uses at most its quota (``cfs_quota``)
+    SHARES = "shares"  # a job gets its quota; jobs divide idle cores in proportion to their quotas (``cpu.shares``)
 
 
 @dataclass(frozen=True, slots=True)
 class Interference:
-    """Coefficients of contention, each within 0 .. 100, or `InvalidProblemError` is raised."""
+    """Coefficients of contention; raises `InvalidProblemError` unless each is within 0 .. 100."""
 
-    # Extra seconds per second of work where a job's own demand and the pressure of the others are both 1.
+    # Extra seconds per second of work if a job's own demand and the pressure of the others are both 1.
     cpu: float = 0.1
     memory: float = 0.3
     io: float = 1.0
-    paging: float = 10.0  # extra seconds per second of work where the memory is occupied twice
+    paging: float = 10.0  # extra seconds per second of work if jobs demand twice the memory of the host
 
     def __post_init__(self) -> None:
         for name in (*RESOURCES, "paging"):
@@ -46,7 +46,7 @@ class Interference:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A job beside others on a host: its stage now, and the share in (0, 1] of the host's cores that it may use."""
+    """A job on a shared host: its current stage, and its quota, the share in (0, 1] of the host's cores."""
 
     cores: int
     stage: Stage
@@ -59,9 +59,9 @@ def slowdowns(
     sharing: Sharing = Sharing.SHARES,
     interference: Interference = Interference(),
 ) -> FloatArray:
-    """Return the seconds, from 1 on, that a second of work of each job takes on a host, shape ``(tenants,)``.
+    """Return the slowdown of each job on a host, at least 1, shape ``(tenants,)``.
 
-    The quotas sum to at most 1.
+    The slowdown is the time that a second of work takes, in seconds. The quotas must sum to at most 1.
     """
     size = np.array([tenant.cores / cores for tenant in tenants])
     own = np.array([[getattr(tenant.stage, name) for name in RESOURCES] for tenant in tenants]).reshape(-1, 3)
@@ -69,18 +69,21 @@ def slowdowns(
     quota = np.array([tenant.quota for tenant in tenants])
     used = pressure[:, 0]
     given = np.minimum(used, quota) if sharing is Sharing.CAPS else divided(used, quota)
-    # A job stalls on the pressure of the others, not on its own, which is in its run time already.
+    # Only the pressure of other jobs stalls a job; its own is already part of its run time.
     stalls = (own * (pressure.sum(axis=0) - pressure)) @ interference.contention
     paging = interference.paging * max(0.0, float(pressure[:, 1].sum()) - 1.0)
     return np.asarray(used / given + stalls + paging)
 
 
 def divided(wanted: FloatArray, weights: FloatArray) -> FloatArray:
-    """Divide one unit among jobs by positive weights; none gets more than it wants, and nothing is wasted."""
+    """Return the shares of one unit, divided among jobs by positive weights.
+
+    No job gets more than it wants, and nothing stays unused while a job wants more.
+    """
     given = wanted.copy()
     if wanted.sum() <= 1.0:
         return given
-    # Jobs that want the least for their weight are satisfied first.
+    # Jobs that want least relative to their weight are satisfied first.
     order = np.argsort(wanted / weights, kind="stable")
     left, weight = 1.0, float(weights.sum())
     for job in order.tolist():
@@ -100,14 +103,14 @@ class Demands:
     """Demands of n jobs as arrays."""
 
     cores: FloatArray
-    shares: FloatArray  # of work by stage, filled up with stages without work, shape (n, stages)
-    cpu: FloatArray  # shares of busy cores by stage
+    shares: FloatArray  # share of work of each stage, padded with stages without work, shape (n, stages)
+    cpu: FloatArray  # share of busy cores in each stage, shape (n, stages)
     means: FloatArray  # mean demand for cpu, memory and io, in shares of the job's own allocation, shape (n, 3)
     peaks: FloatArray  # largest share of memory, shape (n,)
 
     @classmethod
     def of(cls, jobs: Sequence[ProfiledJob]) -> "Demands":
-        """Collect the demands of jobs."""
+        """Return the demands of jobs."""
         shares, cpu = np.zeros((2, len(jobs), max((len(job.profile) for job in jobs), default=1)))
         for row, job in enumerate(jobs):
             shares[row, : len(job.profile)] = job.column("share")
@@ -117,37 +120,40 @@ class Demands:
         return cls(np.array([job.cores for job in jobs], dtype=np.float64), shares, cpu, means, peaks)
 
     def capped_host_steps(self, host: IntArray, percent: IntArray) -> IntArray:
-        """Return the CPU excess of hosts in steps by the percent of their cores that guests hold; arrays broadcast."""
+        """Return the CPU excess of hosts in steps, given the percent of their cores that guests hold.
+
+        The arrays broadcast.
+        """
         return self._capped_steps(host, np.divide(100.0 - percent, 100.0))
 
     def _capped_steps(self, rows: IntArray, room: FloatArray) -> IntArray:
-        # The room is in cores that a job may use over those that it asked for.
+        # ``room`` is the ratio of the cores that a job may use to those that it asked for.
         longer = np.maximum(0.0, self.cpu[rows] / room[..., None] - 1.0)
         return in_steps((self.shares[rows] * longer).sum(axis=-1))
 
     def contention_steps(
         self, rows: IntArray, other: "Demands", others: IntArray, cores: FloatArray, interference: Interference
     ) -> IntArray:
-        """Return the excess in steps that each job has from another one on a host; the arrays broadcast."""
+        """Return the excess in steps that another job on the host causes each job; the arrays broadcast."""
         pressure = other.means[others] * (other.cores[others] / cores)[..., None]
         return in_steps((self.means[rows] * pressure * interference.contention).sum(axis=-1))
 
     def cpu_steps(
         self, guests: "Demands", host: IntArray, guest: IntArray, percent: IntArray, sharing: Sharing
     ) -> tuple[IntArray, IntArray]:
-        """Return the CPU excess in steps of hosts and of one guest on each of them; the arrays broadcast."""
+        """Return the CPU excess in steps of hosts, and of the guest on each of them; the arrays broadcast."""
         if sharing is Sharing.SHARES:
             quota = (percent / 100.0)[..., None, None]
             weights = self.shares[host][..., :, None] * guests.shares[guest][..., None, :]
             mine = self.cpu[host][..., :, None]
             size = (guests.cores[guest] / self.cores[host])[..., None, None]
             theirs = guests.cpu[guest][..., None, :] * size
-            # A job gets its quota or what the other one leaves, whichever is more, in each pair of stages.
+            # In each pair of stages, a job gets its quota or what the other job leaves, whichever is more.
             of_host = weights * np.maximum(0.0, mine / np.maximum(1.0 - quota, 1.0 - theirs) - 1.0)
             of_guest = weights * np.maximum(0.0, theirs / np.maximum(quota, 1.0 - mine) - 1.0)
             return in_steps(of_host.sum(axis=(-1, -2))), in_steps(of_guest.sum(axis=(-1, -2)))
         of_hosts = self.capped_host_steps(host, percent)
-        # Hosts of one size are one to a guest, and they come in few sizes.
+        # A guest's excess depends only on the size of the host, and there are few sizes.
         sizes, which = np.unique(self.cores[host], return_inverse=True)
         if host.ndim == 1 or len(sizes) == host.size:
             return of_hosts, guests._capped_steps(guest, percent / 100.0 * self.cores[host] / guests.cores[guest])

@@ -1,4 +1,4 @@
-"""Co-allocation problems as a kind."""
+"""The kind ``coallocation`` of problems."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemK
 
 
 class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
-    """Which running allocation hosts which waiting job, at which share of its cores."""
+    """Problems that choose the running job that hosts each waiting job, and the share of its cores."""
 
     name = "coallocation"
     problem, solution = CoallocationProblem, Coallocation
@@ -48,7 +48,7 @@ class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
         if triples <= MOST_TRIPLES and terms <= MOST_TERMS:
             return None
         given = f"{triples:,} hosts x guests x quotas, {terms:,} with the stages"
-        return f"it has {given}; {MOST_TRIPLES:,} and {MOST_TERMS:,} are taken"
+        return f"it has {given}; at most {MOST_TRIPLES:,} and {MOST_TERMS:,} are supported"
 
     def stages(self, problem: CoallocationProblem) -> Sequence[Stage]:
         return (Stage(("assignment", "cp-sat", "scip", "highs", "greedy")),)

@@ -1,4 +1,4 @@
-"""What one guest on one host is worth, for all pairs and quotas at once, and what follows from it."""
+"""Tables of the worth of every guest on every host at every quota, and bounds and greedy solutions from them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation, CoallocationProblem, GuestPlace
 
-# Hosts times guests times quotas that tables are made for, and these times the stages that are summed over.
+# Most entries of the tables (hosts times guests times quotas), and most entries times stages, over which sums run.
 MOST_TRIPLES, MOST_TERMS = 1_000_000, 10_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Every guest alone on every host at every quota: excess in steps, and what it is worth, shape ``(H, G, Q)``.
+    """Excess in steps and worth of every guest as the only one on every host at every quota, shape ``(H, G, Q)``.
 
-    The value is minus infinity where a placement breaks a rule.
+    The value is minus infinity if the placement breaks a rule.
     """
 
     problem: CoallocationProblem
@@ -26,11 +26,11 @@ class Pairs:
 
     @classmethod
     def of(cls, problem: CoallocationProblem) -> "Pairs":
-        """Make the tables of a problem."""
+        """Return the tables of a problem."""
         shape = (len(problem.hosts), len(problem.guests), len(problem.percents))
         hosts, guests = problem.host_demands, problem.guest_demands
         host, guest = np.arange(shape[0])[:, None], np.arange(shape[1])[None, :]
-        # A guest alone has to fit the cores and the memory of its host.
+        # Even a single guest has to fit the cores and the memory of its host.
         free, taken = problem.memory_steps
         room = (guests.cores <= hosts.cores[:, None]) & (taken <= free[:, None])
         if problem.measured_steps is not None:
@@ -49,7 +49,7 @@ class Pairs:
         return cls(problem, host_steps, guest_steps, np.where(fits, values, -np.inf))
 
     def best_quota(self) -> IntArray:
-        """Return the number of the best quota of each pair, the least of equals, shape ``(H, G)``."""
+        """Return the index of the best quota of each pair, the smallest of equal ones, shape ``(H, G)``."""
         return np.asarray(self.values.argmax(axis=2))
 
     def best(self) -> FloatArray:
@@ -57,18 +57,18 @@ class Pairs:
         return np.asarray(self.values.max(axis=2))
 
     def bound(self) -> float:
-        """Bound the objective from above: every guest at the best of its places, as if it were alone there.
+        """Return an upper bound of the objective: every guest at its best place, as if no other guest were there.
 
-        It holds for several guests on a host too: the excess that guests cause together is no less than the sum of
-        what each of them causes alone, for the CPU's is convex in the cores that are taken, 0 at none, and the rest
-        adds up.
+        The bound also holds for several guests on a host: together they cause at least the sum of the excesses that
+        each causes without the others. CPU excess is convex in the cores taken and 0 at none; contention is additive.
         """
         return float(np.maximum(0.0, self.values.max(axis=(0, 2))).sum())
 
     def greedy(self, is_over: Callable[[], bool] = lambda: False) -> Iterator[Coallocation]:
-        """Place the guests in a few orders, and yield each solution: the worthiest first, the largest, the pickiest.
+        """Place the guests in three orders, and yield each solution.
 
-        The pickiest loses most if another one takes its best place. Those placed when the time is over are a solution.
+        The first guest is the one of largest worth, the one with most cores, or the one that loses most if it misses
+        its best place. When the time is over, the guests placed so far are the solution.
         """
         best = np.maximum(0.0, self.best())
         worth, sizes = best.max(axis=0), self.problem.guest_demands.cores
@@ -82,7 +82,7 @@ class Pairs:
             yield Coallocation(tuple(packing.places))
 
     def first_fit(self, percent: int) -> Coallocation:
-        """Give each guest, in order, so many percent of the first host that has no guest yet and obeys the rules."""
+        """Give each guest, in order, ``percent`` of the first host without a guest on which no rule is broken."""
         places = []
         free = np.ones(len(self.problem.hosts), dtype=bool)
         quota = int(np.searchsorted(self.problem.percents, percent))
@@ -127,11 +127,11 @@ class _Packing:
         self.places.append(GuestPlace(guest, host, percent))
 
     def _worth(self, guest: int) -> FloatArray:
-        # What it adds by host and quota, minus infinity where it breaks a rule.
+        # Worth of adding the guest, by host and quota; minus infinity if that breaks a rule.
         problem, pairs = self.problem, self.pairs
         rows, total = np.arange(len(problem.hosts))[:, None], self._percent[:, None] + problem.percents
         (mine, theirs), contention = self._stalls_with(guest), self._contention(guest)
-        # CPU excess is not linear in the percent that guests hold: it is looked up for the sum before and after.
+        # CPU excess is not linear in the percent that guests hold, so look it up for the sums before and after.
         held = self._alone[rows, np.minimum(total, LARGEST_PERCENT)]
         added = held - self._alone[rows, self._percent[:, None]] + contention[:, None]
         own = pairs.guest_steps[:, guest] + mine.sum(axis=1)[:, None]
@@ -149,7 +149,7 @@ class _Packing:
         return hosts.contention_steps(rows, guests, np.full(len(rows), guest), hosts.cores, how)
 
     def _stalls_with(self, guest: int) -> tuple[IntArray, IntArray]:
-        # Excess that it has from each member of each host, and each member from it.
+        # Excess that each guest on each host causes this guest, and this guest causes each of them.
         guests, how, there = self.problem.guest_demands, self.problem.interference, self._members != _NOBODY
         cores, one = self.problem.host_demands.cores[:, None], np.full_like(self._members, guest)
         mine = guests.contention_steps(one, guests, self._members, cores, how)

@@ -1,16 +1,16 @@
-"""Which running allocation hosts which waiting job, at which CPU quota: the problem and its solution.
+"""Co-allocation problems and their solutions: the running job that hosts each waiting job, and the CPU quota.
 
-A guest g gets a share q of the cores of one host h. The excess of a job, its slowdown less 1, has a part for the cores
-that it misses and one for the contention with each other job of the host (`.interference`).
+A guest g gets a share q of the cores of one host h. The excess of a job, its slowdown less 1, has one part for the
+cores that it lacks and one for the contention with each other job of the host (`.interference`).
 Maximize
 
     ``sum over placed g of (a_g - lambda b_g excess_g) - lambda * sum over h of b_h excess_h``
 
-with a = b = cores under ``capacity``: the cores that guests put to use, less those that delays cost; and a = the
-seconds that a guest would still wait, b = the seconds that a job still runs, under ``response``: the response time that
-the window saves. With one guest a host there is ``throughput`` besides, whose terms are not linear in the excess: the
-rates ``cores / (1 + excess)`` of the guests less lambda times what the rates of the hosts lose. No job's excess passes
-its limit, and nothing passes the cores or the memory of a host.
+Under ``capacity``, a = b = cores: the objective is the cores that guests use, less those that delays cost. Under
+``response``, a is the remaining wait of a guest and b the remaining run time of a job, in seconds: the objective is the
+saved response time of the window. With one guest per host there is also ``throughput``, whose terms are not linear in
+the excess: the rates ``cores / (1 + excess)`` of the guests, less lambda times the losses in rate of the hosts. No job
+exceeds its largest excess, and no host its cores or memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,9 +37,9 @@ QUOTAS = tuple(step / 10 for step in range(1, 10))  # 10 %, ..., 90 % (ASAX pape
 class CoallocationObjective(StrEnum):
     """Quantity that a co-allocation maximizes."""
 
-    CAPACITY = "capacity"  # cores that guests put to use, less those that delays cost
+    CAPACITY = "capacity"  # cores that guests use, less those that delays cost
     RESPONSE = "response"  # seconds of response time that the window saves
-    THROUGHPUT = "throughput"  # cores' worth of work that guests do, less what hosts do less; for one guest a host
+    THROUGHPUT = "throughput"  # work rate of guests in cores, less the losses of hosts; for one guest per host
 
 
 class GuestPlace(NamedTuple):
@@ -52,7 +52,7 @@ class GuestPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Coallocation:
-    """The guests that are placed and their places, by guest."""
+    """The placed guests and their places, sorted by guest."""
 
     places: tuple[GuestPlace, ...] = ()
 
@@ -61,14 +61,17 @@ class Coallocation:
         object.__setattr__(self, "places", tuple(places))
 
     def as_list(self, problem: "CoallocationProblem") -> list[tuple[str, str, float]]:
-        """Return the names of guests and hosts, and quotas, as the solution file holds them."""
+        """Return guest, host and quota of each place, as the solution file holds them."""
         return [
             (problem.guests[guest].id, problem.hosts[host].id, percent / 100) for guest, host, percent in self.places
         ]
 
     @classmethod
     def from_list(cls, problem: "CoallocationProblem", placements: Sequence[tuple[str, str, float]]) -> "Coallocation":
-        """Return the placements of guests, hosts and quotas; raise `InvalidSolutionError` if one is not possible."""
+        """Return the co-allocation with these guests, hosts and quotas.
+
+        Raises `InvalidSolutionError` for an unknown guest or host, or a quota that is not a whole percent.
+        """
         hosts, guests = _numbers(problem.hosts), _numbers(problem.guests)
         places = []
         for guest, host, quota in placements:
@@ -78,37 +81,37 @@ class Coallocation:
                 raise InvalidSolutionError(f"host {host!r} is not in the instance")
             percent = _percent_of(quota)
             if percent is None:
-                raise InvalidSolutionError(f"the quota of guest {guest!r} is {quota}, must be of whole percent")
+                raise InvalidSolutionError(f"the quota of guest {guest!r} is {quota}, must be a whole percent")
             places.append(GuestPlace(guests[guest], hosts[host], percent))
         return cls(tuple(places))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoallocationProblem:
-    """Place waiting jobs beside running ones.
+    """The problem of placing waiting jobs beside running ones.
 
-    Raises `InvalidProblemError`, which names the job or the field, if anything of this does not hold.
+    Raises `InvalidProblemError`, which names the job or the field, if a value breaks a rule below.
 
     Parameters
     ----------
     hosts, guests
-        The running allocations and the waiting jobs, at least one of each.
+        The running jobs and the waiting jobs, at least one of each.
     quotas
-        Shares of a host's cores that a guest may get, rising, of whole percent, within 0 .. 0.9; 0 is no placement.
+        Shares of a host's cores that a guest may get, increasing, whole percents within 0 .. 0.9; 0 means no placement.
     max_slowdown
-        Most that a host, and a guest unless ``max_guest_slowdown`` is given, may be slowed down; also no job is slowed
-        down so much that it would pass its limit, and one that passes it anyway not at all.
+        Largest slowdown of a host, and of a guest unless ``max_guest_slowdown`` is given. Besides, no job may be slowed
+        down beyond its time limit; a job that would exceed its limit anyway may not be slowed down at all.
     max_guests
         Most guests on a host, 1 .. 9.
     degradation_weight
         Weight lambda of the excess, not negative.
     sharing
-        What a quota means; ``shares`` is for one guest a host.
+        Meaning of a quota; ``shares`` requires ``max_guests`` 1.
     interference
-        Coefficients of contention; paging does not occur, for memory is not shared beyond what is there.
+        Coefficients of contention. Paging does not occur, because memory is never overcommitted.
     measured
-        Measured slowdowns by the ids of host and guest, ``(host's, guest's)``, at any quota; they stand for all that is
-        computed from profiles, and pairs that are not listed do not share. For one guest a host.
+        Measured slowdowns ``(host's, guest's)`` by the ids of host and guest, valid at any quota. They replace the
+        slowdowns that follow from profiles; pairs that are not listed do not share. Requires ``max_guests`` 1.
     """
 
     hosts: tuple[ProfiledJob, ...]
@@ -123,10 +126,10 @@ class CoallocationProblem:
     interference: Interference = field(default_factory=Interference)
     measured: Mapping[tuple[str, str], tuple[float, float]] | None = None
     name: str = "unnamed"
-    percents: IntArray = field(init=False, repr=False)  # quotas in percent, without 0, rising, shape ``(Q,)``
+    percents: IntArray = field(init=False, repr=False)  # quotas in percent, without 0, increasing, shape ``(Q,)``
     host_demands: Demands = field(init=False, repr=False)
     guest_demands: Demands = field(init=False, repr=False)
-    # Measured excess of hosts and of guests in steps, -1 where a pair does not share, shape ``(2, H, G)``.
+    # Measured excess of hosts and of guests in steps, -1 if a pair does not share, shape ``(2, H, G)``.
     measured_steps: IntArray | None = field(init=False, repr=False)
 
     kind: ClassVar[str] = "coallocation"
@@ -173,49 +176,49 @@ class CoallocationProblem:
 
     @property
     def gains(self) -> FloatArray:
-        """Worth of placing each guest if nothing is slowed down: a, shape ``(G,)``."""
+        """Worth a of placing each guest if no job is slowed down, shape ``(G,)``."""
         if self.objective_name is CoallocationObjective.RESPONSE:
             return np.array([job.wait_s for job in self.guests], dtype=np.float64)
         return self.guest_demands.cores
 
     @property
     def host_costs(self) -> FloatArray:
-        """Cost of an excess of one step of each host: lambda b, shape ``(H,)``."""
+        """Cost of one step of excess of each host: lambda b per step, shape ``(H,)``."""
         return self._costs(self.hosts)
 
     @property
     def guest_costs(self) -> FloatArray:
-        """Cost of an excess of one step of each guest: lambda b, shape ``(G,)``."""
+        """Cost of one step of excess of each guest: lambda b per step, shape ``(G,)``."""
         return self._costs(self.guests)
 
     @property
     def memory_steps(self) -> tuple[IntArray, IntArray]:
-        """Memory in steps that is free on each host, and that each guest takes on it, shapes ``(H,)``, ``(H, G)``."""
+        """Free memory of each host, and memory that each guest takes there, in steps, shapes ``(H,)``, ``(H, G)``."""
         size = self.guest_demands.cores / self.host_demands.cores[:, None]
         return in_steps(1.0) - in_steps(self.host_demands.peaks), in_steps(self.guest_demands.peaks * size)
 
     def objective(self, solution: Coallocation) -> float:
-        """Return the objective of a solution, whether it obeys the rules or not."""
+        """Return the objective of a solution, even if it breaks rules."""
         of_hosts, of_guests = self.excess_steps(solution)
         placed = np.array([place.guest for place in solution.places], dtype=np.int64)
         gained = self.guest_worth(placed, of_guests[placed])
         return float(gained.sum()) - float(self.host_losses(np.arange(len(self.hosts)), of_hosts).sum())
 
     def guest_worth(self, guests: IntArray, steps: IntArray) -> FloatArray:
-        """Return the worth of placed guests by their excess in steps; the arrays broadcast."""
+        """Return the worth of placed guests, given their excess in steps; the arrays broadcast."""
         if self.objective_name is CoallocationObjective.THROUGHPUT:
             return np.asarray(self.guest_demands.cores[guests] * STEPS / (STEPS + steps))
         return np.asarray(self.gains[guests] - self.guest_costs[guests] * steps)
 
     def host_losses(self, hosts: IntArray, steps: IntArray) -> FloatArray:
-        """Return the cost of the excess of hosts in steps; the arrays broadcast."""
+        """Return the cost of hosts, given their excess in steps; the arrays broadcast."""
         if self.objective_name is CoallocationObjective.THROUGHPUT:
             lost = self.host_demands.cores[hosts] * steps / (STEPS + steps)
             return np.asarray(self.degradation_weight * lost)
         return np.asarray(self.host_costs[hosts] * steps)
 
     def excess_steps(self, solution: Coallocation) -> tuple[IntArray, IntArray]:
-        """Excess in steps of every host and guest of a solution, shapes ``(H,)`` and ``(G,)``."""
+        """Return the excess in steps of every host and guest in a solution, shapes ``(H,)`` and ``(G,)``."""
         of_hosts, of_guests = (np.zeros(len(jobs), dtype=np.int64) for jobs in (self.hosts, self.guests))
         guests, hosts, percents = np.array(solution.places, dtype=np.int64).reshape(-1, 3).T
         for host in np.unique(hosts).tolist():
@@ -273,11 +276,11 @@ def _check_options(problem: CoallocationProblem) -> None:
     if most == 1:
         return
     if problem.sharing is Sharing.SHARES:
-        raise InvalidProblemError("sharing", "is 'shares', which is for one guest a host; several need 'caps'")
+        raise InvalidProblemError("sharing", "is 'shares', which needs max_guests 1; use 'caps' for several guests")
     if problem.measured is not None:
-        raise InvalidProblemError("pairs", "are measured for one guest a host; several need profiles")
+        raise InvalidProblemError("pairs", "need max_guests 1; use profiles for several guests per host")
     if problem.objective_name is CoallocationObjective.THROUGHPUT:
-        raise InvalidProblemError("objective", "is 'throughput', which is for one guest a host")
+        raise InvalidProblemError("objective", "is 'throughput', which needs max_guests 1")
 
 
 def _numbers(jobs: Sequence[ProfiledJob]) -> dict[str, int]:
@@ -294,13 +297,13 @@ def _percents_of(quotas: Sequence[float]) -> list[int]:
     for index, quota in enumerate(quotas):
         percent = _percent_of(quota)
         if percent is None or not 0 <= percent <= LARGEST_PERCENT:
-            fault = f"is {quota}, must be of whole percent, within 0 .. {LARGEST_PERCENT / 100}"
+            fault = f"is {quota}, must be a whole percent within 0 .. {LARGEST_PERCENT / 100}"
             raise InvalidProblemError(f"quotas[{index}]", fault)
         if percents and percent <= percents[-1]:
             raise InvalidProblemError(f"quotas[{index}]", f"is {quota}, must be above the one before it")
         percents.append(percent)
     if not any(percents):
-        raise InvalidProblemError("quotas", "hold none above 0, there must be at least one")
+        raise InvalidProblemError("quotas", "are all 0, at least one must be above 0")
     # A quota of 0 is the same as no placement.
     return [percent for percent in percents if percent > 0]
 
@@ -311,7 +314,7 @@ def _measured_steps(problem: CoallocationProblem) -> IntArray:
     for index, ((host, guest), slowdowns) in enumerate((problem.measured or {}).items()):
         for name, job, known in (("host", host, hosts), ("guest", guest, guests)):
             if job not in known:
-                raise InvalidProblemError(f"pairs[{index}].{name}", f"is {job!r}, which is none of the {name}s")
+                raise InvalidProblemError(f"pairs[{index}].{name}", f"is {job!r}, must be the id of a {name}")
         for name, slowdown in zip(("host", "guest"), slowdowns, strict=True):
             check_range(f"pairs[{index}].{name}_slowdown", slowdown, 1.0, LARGEST_SLOWDOWN)
         steps[:, hosts[host], guests[guest]] = in_steps(np.array(slowdowns) - 1.0)
@@ -320,7 +323,7 @@ def _measured_steps(problem: CoallocationProblem) -> IntArray:
 
 
 def verify_coallocation(problem: CoallocationProblem, solution: Coallocation) -> float:
-    """Return the objective of a co-allocation; raise `InvalidSolutionError` for a broken rule, and say how much."""
+    """Return the objective of a co-allocation; raise `InvalidSolutionError`, with the amount, if it breaks a rule."""
     placed: set[int] = set()
     for place in solution.places:
         _check_place(problem, place)
@@ -330,13 +333,13 @@ def verify_coallocation(problem: CoallocationProblem, solution: Coallocation) ->
     for number in sorted({place.host for place in solution.places}):
         host, places = problem.hosts[number], [place for place in solution.places if place.host == number]
         if len(places) > problem.max_guests:
-            fault = f"host {host.id!r} has {len(places)} guests, at most {problem.max_guests} may be"
+            fault = f"host {host.id!r} has {len(places)} guests, at most {problem.max_guests} are allowed"
             raise InvalidSolutionError(fault)
         percent = sum(place.percent for place in places)
         if percent > LARGEST_PERCENT:
-            fault = f"the guests of host {host.id!r} get {percent} % of its cores, at most {LARGEST_PERCENT} % may be"
+            fault = f"the guests of host {host.id!r} get {percent} % of its cores, the limit is {LARGEST_PERCENT} %"
             raise InvalidSolutionError(fault)
-        # From the profiles, not from the tables that solvers read.
+        # Computed from the profiles, independently of the tables that solvers read.
         peaks = [problem.guests[place.guest].peak_memory() * problem.guests[place.guest].cores for place in places]
         taken = in_steps(host.peak_memory()) + in_steps(np.array(peaks) / host.cores).sum()
         if taken > in_steps(1.0):
@@ -348,7 +351,7 @@ def verify_coallocation(problem: CoallocationProblem, solution: Coallocation) ->
     ):
         for number in np.flatnonzero(steps > limits).tolist():
             slowdown, limit = 1 + steps[number] / STEPS, 1 + limits[number] / STEPS
-            fault = f"{what} {jobs[number].id!r} is slowed down {slowdown:.4f} times, at most {limit:.4f} times may be"
+            fault = f"{what} {jobs[number].id!r} has slowdown {slowdown:.4f}, at most {limit:.4f} is allowed"
             raise InvalidSolutionError(fault)
     return problem.objective(solution)
 
@@ -360,9 +363,9 @@ def _check_place(problem: CoallocationProblem, place: GuestPlace) -> None:
         raise InvalidSolutionError(f"host number {place.host} does not exist")
     guest, host = problem.guests[place.guest], problem.hosts[place.host]
     if place.percent not in problem.percents:
-        raise InvalidSolutionError(f"guest {guest.id!r} gets {place.percent} %, which is none of the quotas")
+        raise InvalidSolutionError(f"guest {guest.id!r} gets {place.percent} %, which is not one of the quotas")
     if guest.cores > host.cores:
         fault = f"guest {guest.id!r} asks for {guest.cores} cores, host {host.id!r} has {host.cores}"
         raise InvalidSolutionError(fault)
     if problem.measured_steps is not None and problem.measured_steps[0, place.host, place.guest] < 0:
-        raise InvalidSolutionError(f"guest {guest.id!r} was not measured beside host {host.id!r}")
+        raise InvalidSolutionError(f"guest {guest.id!r} may not share host {host.id!r}: the pair was not measured")

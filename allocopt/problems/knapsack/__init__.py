@@ -1,4 +1,4 @@
-"""Which of the waiting jobs start, under the capacity of one or several resources."""
+"""Knapsack problems: select the waiting jobs that start, under the capacity of one or several resources."""
 
 from allocopt.problems.knapsack.problem import KnapsackJob, KnapsackProblem, Reward, Selection
 

@@ -1,7 +1,7 @@
-"""Certificates of bounds on selections; their formulas and proofs are those of ``docs/certificates.md``.
+"""Certificates of bounds on selections; ``docs/certificates.md`` has the formulas and proofs.
 
-Gains are rounded up to a grid, so that all sums are whole numbers and no bound is too low. Nothing here is used by a
-solver.
+Gains are rounded up to a grid, so that all sums are whole numbers and no bound is too low. Only checkers compute bounds
+with this code, no solver does.
 """
 
 import math
@@ -15,18 +15,18 @@ from allocopt.arrays import IntArray
 from allocopt.problems.certificate import Certificate, InvalidCertificateError, TooLargeToCheckError
 from allocopt.problems.knapsack.problem import KnapsackProblem, Reward
 
-GRID = 2**80  # gains are multiples of one part of it
-MOST_ENTRIES = 20_000_000  # of the table of a second dynamic program
+GRID = 2**80  # gains are multiples of 1 / GRID
+MOST_ENTRIES = 20_000_000  # most entries of the table of the second dynamic program
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Worth:
-    """The objective of a selection as a constant, a mean and a sum, exactly but for gains that are rounded up."""
+    """The objective of a selection as a constant, a mean and a sum; exact, except that gains are rounded up."""
 
     constant: Fraction
-    shared: list[int]  # what enters by its mean, for each job that fits alone, in parts of the grid
-    own: list[int]  # what enters by its sum
-    jobs: IntArray  # jobs that fit alone
+    shared: list[int]  # gain of which the mean counts, for each job in ``jobs``, in multiples of 1 / GRID
+    own: list[int]  # gain of which the sum counts, likewise
+    jobs: IntArray  # jobs that fit if no other job is selected
 
     @classmethod
     def of(cls, problem: KnapsackProblem) -> "_Worth":
@@ -38,7 +38,7 @@ class _Worth:
             return cls(Fraction(0), zeros, [_up(numbers[job]) for job in jobs], np.array(jobs, dtype=np.int64))
         if problem.reward is Reward.CAPACITY:
             every = [_up(1 / number / len(numbers)) for number in numbers]
-            # Each job that waits on costs its share; rounded down, for the constant is negative.
+            # Each job that keeps waiting costs its share. Rounded down, because the constant is negative.
             constant = -Fraction(sum(math.floor(GRID / number / len(numbers)) for number in numbers), GRID)
             return cls(constant, zeros, [every[job] for job in jobs], np.array(jobs, dtype=np.int64))
         first, second, third = map(Fraction, problem.weights)
@@ -62,7 +62,7 @@ def _up(value: Fraction) -> int:
 
 @dataclass(frozen=True, slots=True)
 class UnitPrice(Certificate[KnapsackProblem]):
-    """A price of a unit of one resource; for objectives without a mean (Dantzig 1957)."""
+    """The price of a unit of one resource, for objectives without a mean (Dantzig 1957)."""
 
     resource: str
     price: float
@@ -74,10 +74,10 @@ class UnitPrice(Certificate[KnapsackProblem]):
 
     def bound(self, problem: KnapsackProblem) -> Fraction:
         if self.resource not in problem.capacity or not 0.0 <= self.price < math.inf:
-            raise InvalidCertificateError(f"no resource {self.resource!r}, or its price {self.price} is not one")
+            raise InvalidCertificateError(f"resource {self.resource!r} is unknown, or its price {self.price} invalid")
         worth, price = _Worth.of(problem), math.floor(Fraction(self.price) * GRID)
         if any(worth.shared):
-            raise InvalidCertificateError("a price of units proves nothing where a mean counts")
+            raise InvalidCertificateError("a unit price proves no bound of an objective with a mean")
         units = problem.requests[worth.jobs, list(problem.capacity).index(self.resource)].tolist()
         gained = sum(max(0, own - price * asked) for own, asked in zip(worth.own, units, strict=True))
         return worth.constant + Fraction(gained + price * problem.capacity[self.resource], GRID)
@@ -85,7 +85,7 @@ class UnitPrice(Certificate[KnapsackProblem]):
 
 @dataclass(frozen=True, slots=True)
 class CountBounds(Certificate[KnapsackProblem]):
-    """The largest worth of k jobs, as if the largest means and the largest sizes could be had together, over all k."""
+    """The largest bound over all numbers k of jobs, which combines the k largest means with the k largest sizes."""
 
     method: ClassVar[str] = "count-bounds"
 
@@ -97,7 +97,7 @@ class CountBounds(Certificate[KnapsackProblem]):
         means, best, total = sorted(worth.shared, reverse=True), worth.constant, 0
         sizes = sorted(problem.sizes[worth.jobs].tolist(), reverse=True)
         if problem.reward is not Reward.CAPABILITY:
-            raise InvalidCertificateError("bounds by the number of jobs are for objective capability")
+            raise InvalidCertificateError("bounds by the number of jobs are valid only for objective capability")
         rate = Fraction(problem.weights[2]) / problem.size * GRID
         held = 0
         for k in range(1, _most_jobs(problem, worth.jobs) + 1):
@@ -108,7 +108,7 @@ class CountBounds(Certificate[KnapsackProblem]):
 
 
 def _most_jobs(problem: KnapsackProblem, jobs: IntArray) -> int:
-    """Return a number that no feasible selection has more jobs than."""
+    """Return an upper bound of the number of jobs in a feasible selection."""
     most = len(jobs)
     for column, free in zip(problem.requests[jobs].T.tolist(), problem.capacity.values(), strict=True):
         total = count = 0
@@ -123,7 +123,7 @@ def _most_jobs(problem: KnapsackProblem, jobs: IntArray) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Searched(Certificate[KnapsackProblem]):
-    """The optimum, found a second time by another dynamic program: for one resource, and no slots."""
+    """The optimum, found a second time by another dynamic program, for one resource and no slots."""
 
     method: ClassVar[str] = "search"
 
@@ -151,7 +151,7 @@ class Searched(Certificate[KnapsackProblem]):
         unit = math.gcd(*sizes.tolist()) or 1
         is_counted = problem.reward is Reward.CAPABILITY
         gains = worth.shared if is_counted else worth.own
-        # So many bits that the sum of all gains fits 62.
+        # Drop as many bits as needed for the sum of all gains to fit 62 bits.
         shift = max(0, sum(abs(gain) for gain in gains).bit_length() - 61)
         small = [-(-gain >> shift) for gain in gains]
         table = np.full((rows, columns), -(2**62), dtype=np.int64)

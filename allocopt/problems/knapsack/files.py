@@ -1,4 +1,4 @@
-"""Knapsack problems as instance files hold them, and the shape of their files."""
+"""Models of knapsack files, and their conversion to problems and solutions."""
 
 from typing import Annotated, Literal
 
@@ -17,28 +17,28 @@ class _KnapsackJobModel(FileModel):
 
     id: Annotated[Text, Field(description="Name of the job, unique in the instance.")]
     request: Annotated[_Units, Field(min_length=1, description="Units that it asks for, by resource.")]
-    wait_s: Annotated[_Seconds, Field(description="Seconds for which it has waited; capability needs it.")] = None
-    estimate_s: Annotated[_Seconds, Field(description="Run time that it asks for, s; capacity needs it.")] = None
-    value: Annotated[float | None, Field(description="What selecting it is worth; linear needs it.")] = None
+    wait_s: Annotated[_Seconds, Field(description="Seconds that it has waited; 'capability' needs it.")] = None
+    estimate_s: Annotated[_Seconds, Field(description="Requested run time in seconds; 'capacity' needs it.")] = None
+    value: Annotated[float | None, Field(description="Value of selecting it; 'linear' needs it.")] = None
 
 
 class KnapsackInstanceModel(InstanceModel):
-    """Waiting jobs, and what is free for those that are selected to start."""
+    """Waiting jobs, and the free units for those that are selected to start."""
 
     kind: Literal["knapsack"]
     capacity: Annotated[
-        _Units, Field(min_length=1, description="Free units by resource; the first one is what objectives count.")
+        _Units, Field(min_length=1, description="Free units by resource; objectives count the first resource.")
     ]
     jobs: Annotated[list[_KnapsackJobModel], Field(min_length=1, description="The waiting jobs.")]
     objective: Annotated[
         Literal["capability", "capacity", "linear"],
-        Field(description="What is maximized: Eq. 1 or Eq. 2 of the DRAS paper, or the sum of the values."),
+        Field(description="Maximize Eq. 1 or Eq. 2 of the DRAS paper, or the sum of the values."),
     ] = "capability"
     weights: Annotated[
         list[Annotated[float, Field(ge=0)]],
         Field(
             default_factory=lambda: list(EQUAL_WEIGHTS),
-            description="w1, w2, w3 of Eq. 1; a third each if left out.",
+            description="w1, w2, w3 of Eq. 1; 1/3 each if left out.",
             json_schema_extra={"minItems": 3, "maxItems": 3},
         ),
     ]
@@ -46,11 +46,11 @@ class KnapsackInstanceModel(InstanceModel):
         _Units, Field(default_factory=dict, description="Units of the machine; used + capacity if left out.")
     ]
     used: Annotated[
-        _Units, Field(default_factory=dict, description="Units in use before; total - capacity, or 0, if left out.")
+        _Units, Field(default_factory=dict, description="Units in use; if left out, total - capacity, or 0.")
     ]
     slots: Annotated[
         list[Positive] | None,
-        Field(description="Sizes of the slots that the free units of the first resource come in, if a job needs one."),
+        Field(description="Sizes of the slots that divide the free units of the first resource; a job gets one slot."),
     ] = None
 
 
@@ -60,15 +60,15 @@ class KnapsackSolutionModel(SolutionModel):
     kind = "knapsack"
     answer_key = "selected"
 
-    selected: Annotated[list[Text] | None, Field(description="Ids of the selected jobs; null where none was found.")]
+    selected: Annotated[list[Text] | None, Field(description="Ids of the selected jobs; null without a solution.")]
     slots: Annotated[
         dict[Text, Node] | None,
-        Field(description="Slot of every selected job by its id, numbered from 0, where the instance has slots."),
+        Field(description="Slot of every selected job by its id, numbered from 0, if the instance has slots."),
     ] = None
 
 
 class KnapsackCodec(Codec[KnapsackProblem, Selection]):
-    """Files of knapsacks."""
+    """Conversion of knapsack files."""
 
     instance_model, solution_model = KnapsackInstanceModel, KnapsackSolutionModel
 

@@ -1,4 +1,4 @@
-"""Synthetic knapsack problems of any size: what a scheduler selects from at one moment."""
+"""Generate knapsack problems of any size: the waiting jobs and free units at one scheduling point."""
 
 from typing import Annotated, Literal
 
@@ -12,7 +12,7 @@ from allocopt.problems.knapsack.problem import KnapsackJob, KnapsackProblem, Rew
 LARGEST = 1_000_000_000  # largest number of nodes
 MEAN_WAIT_S = 4 * 3600.0
 SHORTEST_MIN, LONGEST_MIN = 5, 1440  # range of the requested run times, in minutes
-EXTRA = ("licenses", "memory_gb", "burst_buffer_gb")  # resources behind the nodes
+EXTRA = ("licenses", "memory_gb", "burst_buffer_gb")  # resources after the nodes
 
 
 def synthetic_knapsack(
@@ -21,10 +21,11 @@ def synthetic_knapsack(
     nodes: Annotated[int, typer.Option(min=1, max=LARGEST, help="Nodes of the machine.")] = 4360,
     jobs: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of waiting jobs.")] = 50,
     objective: Annotated[
-        Literal["capability", "capacity", "linear"], typer.Option(help="What is maximized: Eq. 1, Eq. 2 or values.")
+        Literal["capability", "capacity", "linear"],
+        typer.Option(help="Maximize Eq. 1 or Eq. 2 of the DRAS paper, or the sum of values."),
     ] = "capability",
     load: Annotated[float, typer.Option(help="Share of the nodes that are in use, from 0 to below 1.")] = 0.5,
-    unit: Annotated[int, typer.Option(min=1, max=LARGEST, help="Jobs ask for multiples of so many nodes.")] = 1,
+    unit: Annotated[int, typer.Option(min=1, max=LARGEST, help="Let jobs ask for multiples of this number.")] = 1,
     resources: Annotated[int, typer.Option(min=1, max=4, help="Number of resources, nodes included.")] = 1,
     slots: Annotated[int, typer.Option(min=0, max=10_000, help="Slots of contiguous nodes; 0 for any free nodes.")] = 0,
 ) -> KnapsackProblem:
@@ -35,7 +36,7 @@ def synthetic_knapsack(
         raise UsageError(f"{jobs} jobs of multiples of {unit} nodes do not fit a machine of {nodes} nodes")
     free = nodes - round(load * nodes)
     if slots > free:
-        raise UsageError(f"{free} free nodes cannot come in {slots} slots")
+        raise UsageError(f"{free} free nodes cannot be divided into {slots} slots")
     sizes = _log_uniform(unit, max(unit, nodes // 2), jobs, rng) // unit * unit
     waits = np.round(rng.exponential(MEAN_WAIT_S, jobs))
     estimates = 60 * _log_uniform(SHORTEST_MIN, LONGEST_MIN, jobs, rng)
@@ -43,7 +44,7 @@ def synthetic_knapsack(
     requests, capacity = {"nodes": sizes}, {"nodes": free}
     for extra in EXTRA[: resources - 1]:
         requests[extra] = rng.integers(0, 100, jobs)
-        # As scarce as the nodes.
+        # The resource is as scarce as the nodes.
         capacity[extra] = max(1, int(requests[extra].sum() * free / max(1, int(sizes.sum()))))
     waiting = tuple(
         KnapsackJob(
@@ -64,6 +65,6 @@ def synthetic_knapsack(
 
 
 def _log_uniform(low: int, high: int, count: int, rng: np.random.Generator) -> IntArray:
-    # Up to high + 1, so that the largest integer is drawn as often as its neighbours.
+    # Drawn up to high + 1, so that the largest integer is as likely as its neighbours.
     drawn = np.exp(rng.uniform(np.log(low), np.log(high + 1), count))
     return np.clip(drawn.astype(np.int64), low, high)

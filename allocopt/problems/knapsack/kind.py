@@ -1,4 +1,4 @@
-"""Knapsack problems as a kind."""
+"""The kind ``knapsack`` of problems."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from allocopt.problems.knapsack.problem import KnapsackProblem, Selection, verif
 
 
 class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):
-    """Which waiting jobs start, under one or several capacities."""
+    """Problems that select the waiting jobs that start, under one or several capacities."""
 
     name = "knapsack"
     problem, solution = KnapsackProblem, Selection
@@ -44,9 +44,9 @@ class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):
         n_jobs = len(problem.jobs)
         places = n_jobs * (len(problem.resources) + len(problem.slots or ()))
         if n_jobs > MOST_JOBS:
-            return f"it has {n_jobs:,} jobs, the most taken are {MOST_JOBS:,}"
+            return f"it has {n_jobs:,} jobs, at most {MOST_JOBS:,} are supported"
         if places > MOST_PLACES:
-            return f"it has {places:,} jobs times resources and slots, the most taken are {MOST_PLACES:,}"
+            return f"it has {places:,} jobs times resources and slots, at most {MOST_PLACES:,} are supported"
         return None
 
     def stages(self, problem: KnapsackProblem) -> Sequence[Stage]:

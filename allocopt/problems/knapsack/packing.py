@@ -1,4 +1,4 @@
-"""What selections are worth, those that fit, one job after the other, and bounds that hold for all of them."""
+"""Gains of selections, greedy selections, and upper bounds without a search."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from allocopt.arrays import FloatArray
 from allocopt.problems.knapsack.certificates import CountBounds, UnitPrice
 from allocopt.problems.knapsack.problem import KnapsackProblem, Reward, Selection
 
-ROUNDING = 1e-13  # what sums of gains can lose by rounding, relative to what is summed, and more than that
-# Jobs, and jobs times resources and slots, beyond which packing them takes a noticeable part of a second.
+ROUNDING = 1e-13  # relative; exceeds the rounding error of sums of gains
+# Most jobs, and most jobs times resources and slots. Packing more would take a noticeable part of a second.
 MOST_JOBS, MOST_PLACES = 10_000, 500_000
 
 
@@ -21,9 +21,9 @@ class Gains:
 
     problem: KnapsackProblem
     constant: float  # objective of the empty selection
-    shared: FloatArray | None  # what enters by its mean, not negative, shape ``(J,)``; None where nothing does
-    own: FloatArray  # what enters by its sum, shape ``(J,)``; with ``shared`` it is ``rate`` times the job's size
-    rate: float = 0.0  # gain of a unit of the first resource that is selected; 0 without ``shared``
+    shared: FloatArray | None  # gains of which the mean counts, not negative, shape ``(J,)``; None without a mean
+    own: FloatArray  # gains of which the sum counts, shape ``(J,)``; with ``shared``, ``rate`` times the job's size
+    rate: float = 0.0  # gain per selected unit of the first resource; 0 without ``shared``
 
     @classmethod
     def of(cls, problem: KnapsackProblem) -> "Gains":
@@ -35,22 +35,23 @@ class Gains:
             return cls(problem, -float(inverse.sum()), None, inverse)
         first, second, third = problem.weights
         waits, sizes = problem.numbers, problem.sizes / problem.size
-        # Where nobody has waited the first term of Eq. 1 is 0, not 0 / 0.
+        # If no job has waited, the first term of Eq. 1 is 0, not 0 / 0.
         starvation = waits / max(float(waits.max()), 1e-300)
         constant, rate = third * problem.in_use / problem.size, third / problem.size
         return cls(problem, constant, first * starvation + second * sizes, third * sizes, rate)
 
     def greedy(self) -> Iterator[Selection]:
-        """Select jobs while they fit, by gain, by gain for what is asked for and by size; yield each selection.
+        """Select jobs in a fixed order as long as they fit, and yield a selection per order.
 
-        Where a mean counts, fewer jobs may be worth more: then it is the best of its beginnings.
+        The orders are by falling gain, by falling gain per requested share, and by size, falling and rising. If the
+        objective has a mean, fewer jobs may be worth more, so each selection is cut at its best length.
         """
         problem, fitting = self.problem, self.problem.fitting
         gain = self.own if self.shared is None else self.shared + self.own
         fitting = fitting[gain[fitting] > 0] if self.shared is None else fitting
         if not len(fitting):
             return
-        # What a job takes of the scarcest resource, for jobs are cut off by the first one that is full.
+        # Share of the scarcest resource that a job takes, because the first full resource ends the selection.
         share = (problem.requests / np.maximum(1, list(problem.capacity.values()))).max(axis=1)
         sizes = problem.sizes.astype(np.float64)
         for key in (gain, gain / np.maximum(share, 1e-12), sizes, -sizes):
@@ -63,9 +64,9 @@ class Gains:
             yield Selection(tuple(chosen[:count]), tuple(slots[:count]))
 
     def count_bounds(self) -> FloatArray:
-        """Bound the objective of every selection of k jobs, by k from 0 to the most jobs that can fit.
+        """Return an upper bound of the objective of k jobs, for k from 0 to the most jobs that can fit.
 
-        The k largest means, and the units of the k largest jobs or all that is free, as if both could be had together.
+        The bound combines the k largest means with the units of the k largest jobs, at most all free units.
         """
         assert self.shared is not None, "without a mean the number of jobs does not matter"
         problem, fitting = self.problem, self.problem.fitting
@@ -76,13 +77,13 @@ class Gains:
         return np.concatenate(([self.constant], bounds * (1.0 + ROUNDING)))
 
     def bound(self) -> tuple[float, UnitPrice | CountBounds]:
-        """Bound the objective of every selection, without a search; return what proves the bound, too.
+        """Return an upper bound of the objective, found without a search, and its certificate.
 
-        Without a mean, jobs may be split, and one resource at a time is scarce (Dantzig 1957).
+        Without a mean, the bound allows jobs to be split and limits one resource at a time (Dantzig 1957).
         """
         if self.shared is not None:
             return float(self.count_bounds().max()), CountBounds()
-        # Dantzig's bound of each resource alone holds for all of them; the least is the tightest.
+        # Dantzig's bound for a single resource is valid for all resources together; the smallest is the tightest.
         problem, fitting = self.problem, self.problem.fitting
         fitting = fitting[self.own[fitting] > 0]
         if (problem.requests[fitting].sum(axis=0) <= list(problem.capacity.values())).all():
@@ -95,7 +96,7 @@ class Gains:
             share = np.clip((free - before) / np.maximum(units, 1), 0.0, 1.0)
             total = float((np.where(units > 0, share, 1.0) * worth).sum())
             if total < best:
-                # A unit is worth what the job gains by it that is split, or the first one that finds no room.
+                # The price is the gain per unit of the split job, or of the first job that finds no room.
                 at = int(np.argmax((share < 1.0) & (units > 0)))
                 best, price = total, UnitPrice(resource, float(worth[at] / units[at]))
         return self.constant + best + ROUNDING * (abs(self.constant) + best), price
@@ -112,7 +113,7 @@ def _packed(problem: KnapsackProblem, order: Sequence[int]) -> tuple[list[int], 
         if asked[0] > left[0] or any(map(gt, asked, left)):
             continue
         if room is not None:
-            # The smallest slot that is large enough leaves the large ones to large jobs.
+            # Choosing the smallest slot that is large enough keeps large slots for large jobs.
             slot = min((s for s in range(len(room)) if room[s] >= asked[0]), key=room.__getitem__, default=-1)
             if slot < 0:
                 continue

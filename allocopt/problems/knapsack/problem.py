@@ -1,13 +1,13 @@
-"""Which waiting jobs start now: a knapsack problem, and its solution (DRAS paper, Eq. 1 and 2 and section 5.1).
+"""Knapsack problems, which select the jobs that start now, and their solutions (DRAS paper, Eq. 1, 2, section 5.1).
 
 Every objective is maximized:
 
 - ``capability`` (Eq. 1): ``w1 * (mean wait of the selected) / t_max + w2 * (mean size of the selected) / N
-  + w3 * N_used / N``, where t_max is the longest wait of all jobs, N the machine, and N_used what is in use once the
-  selected jobs have started. A mean over no jobs is 0, and so is the first term where nobody has waited;
-- ``capacity`` (Eq. 2): ``-(1 / c) * (sum of 1 / t_j over the jobs that are left waiting)``, where t_j is the run time
+  + w3 * N_used / N``, where t_max is the longest wait of all jobs, N the size of the machine, and N_used the units in
+  use once the selected jobs have started. A mean over no jobs is 0, and so is the first term if no job has waited;
+- ``capacity`` (Eq. 2): ``-(1 / c) * (sum of 1 / t_j over the jobs that keep waiting)``, where t_j is the run time
   that job j asks for and c the number of jobs that wait before the selection;
-- ``linear``: the values of the selected jobs.
+- ``linear``: the sum of the values of the selected jobs.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.notebook import html_table
 from allocopt.problems.base import Sense, check_distinct, check_range, chosen
 
-LARGEST_UNITS = 10**12  # largest number of units of a resource: sums of them are exact, also as floats
+LARGEST_UNITS = 10**12  # largest number of units of a resource; sums of them are exact, even as floats
 LARGEST_WAIT_S, LEAST_ESTIMATE_S, LARGEST_ESTIMATE_S = 1e12, 1e-3, 1e12
 LARGEST_VALUE, LARGEST_WEIGHT = 1e12, 1e6
 
@@ -31,14 +31,14 @@ EQUAL_WEIGHTS = (1 / 3, 1 / 3, 1 / 3)  # the weights of Eq. 1 for Theta (DRAS pa
 
 
 class Reward(StrEnum):
-    """Objective by which a selection is worth something."""
+    """Objective of a selection; the module's docstring has the formulas."""
 
     CAPABILITY = "capability"
     CAPACITY = "capacity"
     LINEAR = "linear"
 
 
-# What an objective has to know of every job.
+# Field of a job that each objective needs.
 NEEDED = {Reward.CAPABILITY: "wait_s", Reward.CAPACITY: "estimate_s", Reward.LINEAR: "value"}
 
 
@@ -47,41 +47,41 @@ class KnapsackJob:
     """A waiting job."""
 
     id: str
-    request: Mapping[str, int]  # units that it asks for, by resource; none of those that are left out
-    wait_s: float | None = None  # seconds for which it has waited
-    estimate_s: float | None = None  # seconds of the run time that it asks for
-    value: float | None = None  # what selecting it is worth under the objective ``linear``
+    request: Mapping[str, int]  # units that it asks for, by resource; 0 of resources that are left out
+    wait_s: float | None = None  # seconds that it has waited
+    estimate_s: float | None = None  # requested run time in seconds
+    value: float | None = None  # value of selecting it under the objective ``linear``
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """The jobs that start."""
 
-    jobs: tuple[int, ...]  # their indices in the problem, kept rising
-    slots: tuple[int, ...] = ()  # the one that each of them gets, where the problem has slots
+    jobs: tuple[int, ...]  # their indices in the problem, sorted
+    slots: tuple[int, ...] = ()  # slot of each of these jobs; empty if the problem has no slots
 
     def __post_init__(self) -> None:
         order = sorted(range(len(self.jobs)), key=self.jobs.__getitem__)
-        # Whether there is a slot for each job is for the verifier to say.
+        # The verifier checks whether there is a slot for each job.
         slots = self.slots if len(self.slots) != len(order) else [self.slots[place] for place in order]
         object.__setattr__(self, "jobs", tuple(int(self.jobs[place]) for place in order))
         object.__setattr__(self, "slots", tuple(int(slot) for slot in slots))
 
     def ids(self, problem: "KnapsackProblem") -> list[str]:
-        """Return the names of the selected jobs, as the solution file holds them."""
+        """Return the ids of the selected jobs, as the solution file holds them."""
         return [problem.jobs[job].id for job in self.jobs]
 
     def slot_of(self, problem: "KnapsackProblem") -> dict[str, int]:
-        """Return the slot of each selected job by its name; empty where there are none."""
+        """Return the slot of each selected job by its id; empty if there are no slots."""
         return dict(zip(self.ids(problem), self.slots, strict=False))
 
     @classmethod
     def from_ids(
         cls, problem: "KnapsackProblem", ids: Sequence[str], slot_of: Mapping[str, int] | None = None
     ) -> "Selection":
-        """Return the selection of jobs by name.
+        """Return the selection of jobs by id.
 
-        Raises `InvalidSolutionError` if one is not there, or a slot is missing or without its job.
+        Raises `InvalidSolutionError` for an unknown job, a job without a slot, or a slot of a job that is not selected.
         """
         index = {job.id: number for number, job in enumerate(problem.jobs)}
         places = dict(slot_of or {})
@@ -98,25 +98,25 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnapsackProblem:
-    """Select jobs that fit what is free.
+    """The problem of selecting jobs that fit the free units.
 
-    Raises `InvalidProblemError`, which names the job or the field, if anything of this does not hold.
+    Raises `InvalidProblemError`, which names the job or the field, if a value breaks a rule below.
 
     Parameters
     ----------
     capacity
-        Free units by resource. The first resource is the one that Eq. 1 counts and that slots divide: the nodes.
+        Free units by resource. The first resource, the nodes, is the one that Eq. 1 counts and that slots divide.
     jobs
-        The waiting jobs, not empty; a job may ask for more than is free, and cannot be selected then.
+        The waiting jobs, at least one. A job may ask for more than is free; it cannot be selected then.
     weights
         w1, w2 and w3 of Eq. 1, not negative.
     total, used
-        Units of the machine, and of those the ones in use before the selection, by resource. Where one of them is
-        left out it follows from the other, ``used + capacity = total``; where both are, nothing is in use. Units
-        that are neither free nor in use are out of order.
+        Units of the machine, and units in use before the selection, by resource. If one is left out, it follows from
+        ``used + capacity = total``; if both are left out, nothing is in use. Units that are neither free nor in use
+        are out of order.
     slots
-        Sizes of the slots of contiguous nodes that the free units of the first resource come in, together no more
-        than are free: a job has to fit into one slot. None where any units will do.
+        Sizes of the slots of contiguous nodes that divide the free units of the first resource, in sum at most the free
+        units. A job has to fit into one slot. None if a job may get any units.
     """
 
     capacity: Mapping[str, int]
@@ -129,7 +129,7 @@ class KnapsackProblem:
     name: str = "unnamed"
     # Units of each resource that each job asks for, shape ``(J, R)``.
     requests: IntArray = field(init=False, repr=False)
-    numbers: FloatArray = field(init=False, repr=False)  # wait, estimate or value of each job, as the objective needs
+    numbers: FloatArray = field(init=False, repr=False)  # wait, estimate or value of each job: what the objective needs
 
     kind: ClassVar[str] = "knapsack"
     sense: ClassVar[Sense] = "max"
@@ -191,21 +191,21 @@ class KnapsackProblem:
 
     @property
     def fitting(self) -> IntArray:
-        """Jobs that could be selected alone: they fit what is free, and a slot."""
+        """Jobs that fit the free units, and a slot, if no other job is selected."""
         room = np.array(list(self.capacity.values()), dtype=np.int64)
         if self.slots is not None:
             room[0] = min(int(room[0]), max(self.slots, default=0))
         return np.flatnonzero((self.requests <= room).all(axis=1))
 
     def most_jobs(self, jobs: IntArray) -> int:
-        """Bound how many of some jobs fit together, by the smallest requests of each resource."""
+        """Return an upper bound of how many of these jobs fit together, by the smallest requests of each resource."""
         counts = [len(jobs)]
         for column, free in zip(self.requests[jobs].T, self.capacity.values(), strict=True):
             counts.append(int(np.searchsorted(np.cumsum(np.sort(column)), free, side="right")))
         return min(counts)
 
     def objective(self, solution: Selection) -> float:
-        """Return the objective of a selection, whether it fits or not."""
+        """Return the objective of a selection, even if it does not fit."""
         jobs = np.array(solution.jobs, dtype=np.int64)
         if self.reward is Reward.LINEAR:
             return float(self.numbers[jobs].sum())
@@ -237,7 +237,7 @@ def _check_units(place: str, units: Mapping[str, int], known: Mapping[str, int] 
 def _check_machine(problem: KnapsackProblem) -> None:
     _check_units("total", problem.total, problem.capacity)
     _check_units("used", problem.used, problem.capacity)
-    # One of total and used follows from the other; given both, some units may be out of order.
+    # Derive the one of total and used that is missing. If both are given, some units may be out of order.
     total: dict[str, int] = {}
     used: dict[str, int] = {}
     for resource, free in problem.capacity.items():
@@ -250,7 +250,7 @@ def _check_machine(problem: KnapsackProblem) -> None:
             raise InvalidProblemError(f"total.{resource}", fault)
     first = next(iter(total))
     if total[first] < 1:
-        raise InvalidProblemError(f"total.{first}", "is 0, the machine must have at least one unit")
+        raise InvalidProblemError(f"total.{first}", "is 0, must be at least 1")
     object.__setattr__(problem, "capacity", {name: int(units) for name, units in problem.capacity.items()})
     object.__setattr__(problem, "total", total)
     object.__setattr__(problem, "used", used)
@@ -258,7 +258,7 @@ def _check_machine(problem: KnapsackProblem) -> None:
 
 def _check_jobs(problem: KnapsackProblem) -> None:
     if not problem.jobs:
-        raise InvalidProblemError("jobs", "no job waits, there must be at least one")
+        raise InvalidProblemError("jobs", "is empty, must hold at least one job")
     check_distinct("jobs", (job.id for job in problem.jobs))
     needed = NEEDED[problem.reward]
     for index, job in enumerate(problem.jobs):
@@ -275,10 +275,10 @@ def _check_jobs(problem: KnapsackProblem) -> None:
 
 
 def verify_selection(problem: KnapsackProblem, solution: Selection) -> float:
-    """Return the objective of a selection; raise `InvalidSolutionError` for a broken rule, with what and how much."""
+    """Return the objective of a selection; raise `InvalidSolutionError`, with the amount, if it breaks a rule."""
     for number in solution.jobs:
         if not 0 <= number < len(problem.jobs):
-            raise InvalidSolutionError(f"job number {number} is selected, there are 0..{len(problem.jobs) - 1}")
+            raise InvalidSolutionError(f"job number {number} is selected, must be within 0..{len(problem.jobs) - 1}")
     for number, count in Counter(solution.jobs).items():
         if count > 1:
             raise InvalidSolutionError(f"job {problem.jobs[number].id!r} is selected twice")
@@ -297,7 +297,7 @@ def _check_slots(problem: KnapsackProblem, solution: Selection) -> None:
             raise InvalidSolutionError("the solution gives slots, but the instance has none")
         return
     if len(solution.slots) != len(solution.jobs):
-        raise InvalidSolutionError(f"there are slots for {len(solution.slots)} of {len(solution.jobs)} selected jobs")
+        raise InvalidSolutionError(f"{len(solution.jobs)} jobs are selected, but {len(solution.slots)} slots are given")
     for number, slot in zip(solution.jobs, solution.slots, strict=True):
         if not 0 <= slot < len(problem.slots):
             raise InvalidSolutionError(f"job {problem.jobs[number].id!r} gets slot {slot}, which does not exist")
@@ -305,4 +305,4 @@ def _check_slots(problem: KnapsackProblem, solution: Selection) -> None:
     np.add.at(held, np.array(solution.slots, dtype=np.int64), problem.sizes[list(solution.jobs)])
     for slot, (units, size) in enumerate(zip(held.tolist(), problem.slots, strict=True)):
         if units > size:
-            raise InvalidSolutionError(f"the jobs in slot {slot} ask for {units} units, it has {size}")
+            raise InvalidSolutionError(f"the jobs in slot {slot} ask for {units} units, but it has {size}")

@@ -1,1 +1,1 @@
-"""Placement problems: which nodes, shared with others, each job of a window gets."""
+"""Placement problems: choose the nodes, shared with other jobs, that each job of a window gets."""

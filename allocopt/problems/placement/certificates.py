@@ -1,6 +1,6 @@
-"""Certificates of bounds on placements: prices of what leaves have, from which the bound is computed again, exactly.
+"""Certificates of bounds on placements: prices of the resources of leaves, from which the bound is recomputed exactly.
 
-The formulas, their symbols and proofs are those of ``docs/placement.md``. Nothing here is used by a solver.
+``docs/placement.md`` has the formulas, symbols and proofs. Only checkers compute bounds with this code, no solver does.
 """
 
 import math
@@ -21,32 +21,34 @@ from allocopt.problems.certificate import Certificate, InvalidCertificateError, 
 from allocopt.problems.placement.problem import PlacementProblem
 from allocopt.problems.tree_check import IMPOSSIBLE, LARGEST_GAIN, CheckTree, fill_values
 
-PRICED_SIZES = 3  # numbers of nodes of a job that are priced, in whole segments, from the fewest that hold it
+PRICED_SIZES = 3  # how many numbers of nodes of a job are priced, in whole segments, from the smallest possible on
 PRICE_SCALE, GRID = 2**80, 2**24  # prices are multiples of 1 / PRICE_SCALE, those of nodes, in hops, of 1 / GRID
-# Numbers of nodes for which tasks are counted, and the most entries and steps of that.
+# How many numbers of nodes the program that counts tasks tries, and the limits of its table entries and steps.
 UNEVEN_SIZES, MOST_ENTRIES, MOST_STEPS = 5, 20_000_000, 100_000_000
-KIND_S, PRICED_KIND_S = 1.5e-4, 1e-3  # what a kind of job takes on a small cluster, without prices and with them
+KIND_S, PRICED_KIND_S = 1.5e-4, 1e-3  # seconds to check a kind of job on a small cluster, without and with prices
 
 LeafPrice = tuple[int, int, float]
 """Leaf switch, column and price per unit."""
 _Table = dict[int, dict[int, int]]
-"""Prices by leaf and column, as multiples of a part of `PRICE_SCALE`; what is not there is 0."""
+"""Prices by leaf and column, in multiples of 1 / PRICE_SCALE; missing prices are 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeafPrices(Certificate[PlacementProblem]):
-    """Prices of what leaves have; the bound is that of ``docs/placement.md``, or the one by counting if that is higher.
+    """Prices of the resources of leaves.
+
+    The bound is the one by prices or the one by counting of ``docs/placement.md``, whichever is higher.
 
     Parameters
     ----------
     prices
-        Prices that bound the cost: leaf switch, column and cost per unit, the others 0. Leaf switches are numbers of
-        `Topology.groups_of` at level 1, or 0 where there is no level below the top. Columns are the resources, the
-        quanta, and last nodes of exclusive jobs.
+        Prices that bound the cost: leaf switch, column and cost per unit; others are 0. Leaf switches are numbers of
+        `Topology.groups_of` at level 1, or 0 if there is no level below the top. Columns are the resources, the
+        quanta, and last the nodes of exclusive jobs.
     counting
         Prices that bound how many jobs are left out, in the same form; empty for no such bound.
     quanta
-        Amounts of each resource.
+        Vectors of amounts by resource; a column counts how many of one vector fit.
     """
 
     prices: tuple[LeafPrice, ...] = ()
@@ -74,7 +76,7 @@ class LeafPrices(Certificate[PlacementProblem]):
 
 @dataclass(eq=False)
 class _Kind:
-    """Jobs that ask for the same."""
+    """Jobs with equal requests."""
 
     check: "_Check"
     request: ClusterRequest
@@ -82,7 +84,7 @@ class _Kind:
 
     @cached_property
     def room(self) -> IntArray:
-        """Tasks that each node has room for, whatever the sets, shape ``(m,)``."""
+        """Tasks that each node has room for, regardless of node sets, shape ``(m,)``."""
         return self.check.room(self.request)
 
     @cached_property
@@ -92,18 +94,18 @@ class _Kind:
 
     @cached_property
     def alone(self) -> Fraction:
-        """The least of what a job costs alone and what it costs to leave it out."""
+        """The least cost of a job without other jobs, at most the cost of leaving it out."""
         return self.check.alone(self.request, self.room, 1)
 
     @cached_property
     def beyond(self) -> Fraction:
-        """The same on more nodes than are priced."""
+        """The same for more nodes than `last_priced`."""
         least = self.last_priced + 1
         return self.check.left_out if least > self.most else self.check.alone(self.request, self.room, least)
 
     @property
     def last_priced(self) -> int:
-        """The largest number of nodes that is priced, if the job may have so many."""
+        """The largest number of nodes that is priced; the job may be limited to fewer."""
         return self.fewest + (PRICED_SIZES - 1) * self.request.part
 
     @property
@@ -119,7 +121,7 @@ def _key(one: ClusterRequest) -> tuple[object, ...]:
 
 
 class _Check:
-    """The bounds of a problem, from its raw numbers."""
+    """Computes the bounds of a problem from its raw numbers."""
 
     def __init__(self, problem: PlacementProblem, quanta: Sequence[Sequence[int]]) -> None:
         self.problem = problem
@@ -132,11 +134,11 @@ class _Check:
         self.scale, self.given = Fraction(self.formula.scale), Fraction(float(problem.left_out_cost or 0.0))
         nodes = (min(job.request.most_nodes, problem.size) for job in problem.jobs)
         self.most_hops = self.scale * sum(self.formula.top * n - self.formula.bottom for n in nodes)
-        # Any cost above all hops ranks solutions alike, so it is capped here.
+        # All costs of leaving a job out that exceed those of all hops rank solutions alike, so the cost is capped.
         self.left_out = min(self.given, self.most_hops + self.scale)
         rows = problem.groups if len(problem.groups) else np.zeros((1, problem.size), dtype=np.int64)
         self.names, self.leaf = np.unique(rows[0], return_inverse=True)
-        # Groups from the leaves upwards, and the top.
+        # The groups from the leaves upwards; the top is added last.
         levels = [np.unique(row, return_inverse=True) for row in rows]
         ends = np.cumsum([len(names) for names, _ in levels])
         self.parent = np.full(int(ends[-1]) + 1, -1, dtype=np.int64)
@@ -156,7 +158,7 @@ class _Check:
         return [_Kind(self, same[0], len(same)) for same in found.values()]
 
     def room(self, asked: ClusterRequest) -> IntArray:
-        """Return the tasks that each node has room for, whatever the sets of the job."""
+        """Return the number of tasks that each node has room for, regardless of node sets."""
         left = self.problem.free - asked.per_node
         tasks = np.full(self.problem.size, asked.most_tasks, dtype=np.int64)
         for resource, amount in enumerate(asked.per_task.tolist()):
@@ -176,10 +178,10 @@ class _Check:
             left_out, hops = left_out + 1, Fraction(0)
         return left_out * self.given + hops
 
-    # -- a job alone
+    # -- a job without other jobs
 
     def alone(self, asked: ClusterRequest, room: IntArray, fewest: int) -> Fraction:
-        """Return the least of what a job costs alone, on so many nodes or more, and what it costs to leave it out."""
+        """Return the least cost of a job on ``fewest`` nodes or more without other jobs, at most `left_out`."""
         level = min((at for at, most in enumerate(asked.most_groups) if most == 1), default=-1)
         least = self.left_out
         for mask in asked.masks:
@@ -195,7 +197,7 @@ class _Check:
         return least
 
     def _least_hops(self, asked: ClusterRequest, room: IntArray, fewest: int) -> Fraction | None:
-        """Return the least hops of a job on nodes with so much room, divided by its nodes; None if it fits nowhere."""
+        """Return the least hops of a job, divided by its nodes, given the room of nodes; None if it does not fit."""
         most_room = int(room.max(initial=0))
         if most_room == 0:
             return None
@@ -223,20 +225,20 @@ class _Check:
         return self.formula.top * nodes - self.formula.bottom - Fraction(saved, nodes)
 
     def _most_saved(self, asked: ClusterRequest, eligible: BoolArray, most: int) -> list[int | None]:
-        """Return the most that 0 .. most of some nodes save together, times their number; None if they may not be."""
+        """Return the most that 0 .. ``most`` eligible nodes save, times their number; None for impossible numbers."""
         counts = np.bincount(self.leaf[eligible], minlength=len(self.names))
         tree = self._tree(counts, most)
         gains = self._squares(tree)
         return tree.best(gains, int(self.weight.sum()) * most**2, self._forbidden(asked, tree))
 
     def _steps(self, asked: ClusterRequest) -> IntArray:
-        """Return of what the nodes of a job in each group are a multiple."""
+        """Return, by group, the number of which the job's nodes in the group must be a multiple."""
         of_level = np.ones(int(self.level[-1]) + 1, dtype=np.int64)
         of_level[: len(asked.segments)] = np.maximum(asked.segments, 1)
         return of_level[self.level]
 
     def _forbidden(self, asked: ClusterRequest, tree: CheckTree) -> BoolArray | None:
-        """Return which counts do not come in whole segments; None if all do."""
+        """Return whether each count is not a whole number of segments; None if the job has no segments."""
         return self._counts(tree) % np.repeat(self._steps(asked), np.diff(tree.first)) > 0 if asked.part > 1 else None
 
     def _tree(self, counts: IntArray, most: int) -> CheckTree:
@@ -257,7 +259,7 @@ class _Check:
         return np.repeat(self.weight, np.diff(tree.first)) * counts * counts
 
     def _uneven_hops(self, asked: ClusterRequest, room: IntArray, least: int) -> tuple[int, list[Fraction]]:
-        """Return the largest number of nodes for which tasks were counted, and the least hops up to it."""
+        """Return the largest number of nodes for which tasks were counted, and the least hops of numbers up to it."""
         unit = int(np.gcd.reduce(room))
         tasks = -(-asked.tasks // unit)
         last = min(asked.most_nodes, asked.tasks, least + UNEVEN_SIZES * asked.part - 1)
@@ -276,7 +278,10 @@ class _Check:
     # -- prices
 
     def priced(self, prices: Sequence[LeafPrice], *, counts_only: bool) -> Fraction:
-        """Return the bound of prices; with ``counts_only`` hops cost nothing, and nor does a job that fits alone."""
+        """Return the bound by prices.
+
+        With ``counts_only``, hops cost nothing, and neither does a job that fits if there is no other job.
+        """
         if not prices and not counts_only:
             return sum((kind.count * kind.alone for kind in self.kinds), Fraction(0))
         table = self._table(prices)
@@ -289,7 +294,7 @@ class _Check:
         return total + sum(kind.count * self._least(kind, table, counts_only=counts_only) for kind in self.kinds)
 
     def counted(self, prices: Sequence[LeafPrice]) -> Fraction:
-        """Return the bound by the number of jobs that prices prove to be left out."""
+        """Return the bound by counting: the prices prove that some number of jobs is left out."""
         alone = sorted((kind.alone for kind in self.kinds for _ in range(kind.count)), reverse=True)
         if not self.left_out:
             return sum(alone, Fraction(0))
@@ -308,7 +313,7 @@ class _Check:
         return table
 
     def _used(self, amounts: IntArray, is_whole: BoolArray | bool) -> IntArray:
-        """Return what amounts on nodes, shape ``(n, R)``, come to in each column, shape ``(n, C)``."""
+        """Return the units of each column, shape ``(n, C)``, for amounts on nodes, shape ``(n, R)``."""
         fits = np.full((len(amounts), len(self.quanta)), np.iinfo(np.int64).max)
         for at, quantum in enumerate(self.quanta):
             for resource in np.flatnonzero(quantum):
@@ -317,7 +322,7 @@ class _Check:
         return np.column_stack((amounts, fits, whole))
 
     def _least(self, kind: _Kind, table: _Table, *, counts_only: bool) -> Fraction:
-        """Return the least that a job of a kind costs with the prices of what it uses."""
+        """Return the least cost of a job of a kind, the prices of its use included."""
         asked = kind.request
         if kind.alone >= self.left_out:
             return self.left_out
@@ -325,7 +330,7 @@ class _Check:
         tasks = max(1, asked.tasks - (last - 1) * asked.most_tasks)
         is_eligible = (kind.room >= tasks) & asked.masks.any(axis=0)
         counts = np.bincount(self.leaf[is_eligible], minlength=len(self.names))
-        # What every node of a job that shares nodes uses, at least.
+        # Least use of each node of a job that is not exclusive.
         shared = self._used((asked.per_node + tasks * asked.per_task)[None], False)[0]
         of_node, of_task = [0] * len(self.names), [0] * len(self.names)
         for leaf, of_column in table.items():
@@ -350,7 +355,7 @@ class _Check:
     def _least_used(
         self, asked: ClusterRequest, counts: IntArray, of_node: Sequence[int], nodes: int
     ) -> Fraction | None:
-        """Return the least price of so many nodes, whatever their hops; None if they are not whole segments."""
+        """Return the least price of this number of nodes, without hops; None if they cannot form whole segments."""
         if asked.part > 1:
             tree = self._tree(counts, nodes)
             gains: Any = np.zeros(int(tree.first[-1]), dtype=np.object_)
@@ -368,9 +373,9 @@ class _Check:
     def _least_priced(
         self, asked: ClusterRequest, counts: IntArray, of_node: Sequence[int], nodes: int
     ) -> Fraction | None:
-        """Return the least cost of the hops and the prices of so many nodes; None if they are not whole segments."""
+        """Return the least hop cost plus prices of this number of nodes; None if they cannot form whole segments."""
         tree = self._tree(counts, nodes)
-        # Prices in hops, rounded down to parts of a hop, or of what it costs to leave a job out if that is less.
+        # Prices in hops, rounded down to a grid that is fine against a hop and against the cost of leaving a job out.
         grid = GRID * 2 ** max(0, math.ceil(self.scale / self.left_out) - 1).bit_length()
         unit = self.scale * PRICE_SCALE / grid
         of_hops = [math.floor(price / unit) for price in of_node]
@@ -388,13 +393,13 @@ class _Check:
 
 
 def _fewest(asked: ClusterRequest, room: IntArray) -> int:
-    """Return the fewest nodes that a job can have; more than it may have if there is no room at all."""
+    """Return the fewest nodes that hold a job; more than ``most_nodes`` if no node has room."""
     most = int(np.where(asked.masks.any(axis=0), room, 0).max(initial=0))
     return asked.most_nodes + 1 if most == 0 else _whole(max(asked.least_nodes, -(-asked.tasks // most)), asked)
 
 
 def _whole(nodes: int, asked: ClusterRequest) -> int:
-    """Return the least number of nodes from so many on that makes whole segments."""
+    """Return the number of nodes, rounded up to whole segments."""
     return -(-nodes // asked.part) * asked.part
 
 
@@ -402,13 +407,13 @@ def _whole(nodes: int, asked: ClusterRequest) -> int:
 def _fill_uneven(
     parent: IntArray,
     weight: IntArray,
-    step: IntArray,  # of what the nodes of a group are a multiple
-    first: IntArray,  # nodes of leaf v stand at first[v] .. first[v + 1] - 1
-    room: IntArray,  # tasks of each node, falling within a leaf
+    step: IntArray,  # the number of nodes in a group must be a multiple of its step
+    first: IntArray,  # nodes of leaf v are at first[v] .. first[v + 1] - 1 of room
+    room: IntArray,  # tasks of each node, decreasing within a leaf
     saved: IntArray,  # most that k nodes with room for t tasks or more save, times k; written in place
     most_steps: int,
 ) -> bool:
-    """Find what nodes save together by their number and the tasks that they hold; return False if it takes too long."""
+    """Fill ``saved`` by number of nodes and tasks that they hold; return False if that takes too many steps."""
     n_nodes, n_tasks = saved.shape
     n_leaves = first.size - 1
     tables = np.full((parent.size, n_nodes, n_tasks), IMPOSSIBLE)
@@ -419,7 +424,7 @@ def _fill_uneven(
         p = parent[v]
         own = tables[v]
         if v < n_leaves:
-            # The roomiest nodes of a leaf hold most.
+            # The k nodes of a leaf with most room hold most tasks.
             tasks = 0
             for k in range(1, min(n_nodes - 1, first[v + 1] - first[v]) + 1):
                 if room[first[v] + k - 1] == 0:
@@ -430,7 +435,7 @@ def _fill_uneven(
         for k in range(1, n_nodes):
             best = IMPOSSIBLE
             for t in range(n_tasks - 1, 0, -1):
-                # Of two that save as much, the one with more tasks serves for both.
+                # Skip entries that save no more than one with more tasks.
                 if k % step[v] > 0 or own[k, t] <= best:
                     continue
                 best = own[k, t]

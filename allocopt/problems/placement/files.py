@@ -1,4 +1,4 @@
-"""Placement problems and their solutions as files hold them."""
+"""Models of placement files, and their conversion to problems and solutions."""
 
 from typing import Annotated, Literal
 
@@ -21,24 +21,24 @@ from allocopt.problems.topology.files import HopCost, TopologyModel, topology_ob
 
 
 class PlacementInstanceModel(InstanceModel):
-    """A window of waiting jobs, and what is free on the nodes of a cluster."""
+    """A window of waiting jobs, and the free resources of the nodes of a cluster."""
 
     kind: Literal["placement"]
     topology: TopologyModel
     free: Annotated[
         dict[Text, list[Amount]],
-        Field(min_length=1, description="Amounts of each resource that are free, by node: thousandths of cores, ..."),
+        Field(min_length=1, description="Free amounts by resource, one per node: thousandths of cores, ..."),
     ]
     in_use: Annotated[list[Node], Field(default_factory=list, description="Nodes on which a job runs already.")]
-    node_sets: Annotated[dict[Text, list[Node]], Field(default_factory=dict, description="Nodes by name of a set.")]
-    jobs: Annotated[list[RequestModel], Field(min_length=1, description="The window.")]
+    node_sets: Annotated[dict[Text, list[Node]], Field(default_factory=dict, description="Nodes of each named set.")]
+    jobs: Annotated[list[RequestModel], Field(min_length=1, description="The waiting jobs.")]
     hop_cost: HopCost = 1000.0
     left_out_cost: Annotated[
         float | None,
         Field(
             ge=0,
             le=LARGEST_LEFT_OUT_COST,
-            description="Cost of a job that is left out; more than all hops can cost if not given.",
+            description="Cost of a job that is left out; by default more than all hops can cost.",
         ),
     ] = None
 
@@ -51,12 +51,12 @@ class PlacementSolutionModel(SolutionModel):
 
     placed: Annotated[
         dict[Text, dict[Text, Positive]] | None,
-        Field(description="Tasks by node, by job id; jobs that are left out are missing; null without an answer."),
+        Field(description="Tasks by node, by job id, without jobs that are left out; null without a solution."),
     ]
 
 
 class PlacementCodec(Codec[PlacementProblem, Placements]):
-    """Files of placements."""
+    """Conversion of placement files."""
 
     instance_model, solution_model = PlacementInstanceModel, PlacementSolutionModel
 

@@ -1,4 +1,4 @@
-"""Placement problems of a cluster as it is now, and synthetic ones with jobs as a university's cluster has them."""
+"""Make placement problems from the present state of a cluster, or draw them with jobs of a university's cluster."""
 
 import math
 from collections import Counter
@@ -23,13 +23,14 @@ from allocopt.problems.topology.generate import checked_hop_cost
 from allocopt.problems.windows import is_topology_window
 
 DEFAULT_TREE = FatTreeOptions()
-# Cores of jobs on one node, and nodes with cores on each of those on several, with their shares: a week of UB-HPC.
+# Shares of jobs in a week of UB-HPC: of one-node jobs by cores, of other jobs by nodes and cores per node.
 ONE_NODE = {6: 0.67, 1: 0.12, 40: 0.06, 16: 0.04, 32: 0.04, 8: 0.02, 4: 0.02, 12: 0.02, 20: 0.01}
 SEVERAL = {(2, 9): 0.6, (2, 32): 0.1, (4, 32): 0.12, (8, 32): 0.08, (16, 12): 0.05, (4, 8): 0.05}
 MIB_PER_CORE = 2800
-KINDS = ((0.5, 32, 187_000), (0.9, 40, 187_000), (1.0, 40, 754_000))  # nodes up to a share, their cores and memory
-SMALL_NODE, MOST_TRIES = 32, 100  # cores that every node has; jobs that are tried for each node to make it busy
-GPU_SHARE, ALONE_SHARE, LIMITED_SHARE = 0.05, 0.3, 0.3  # of nodes, and jobs on one; of jobs on several; of jobs
+KINDS = ((0.5, 32, 187_000), (0.9, 40, 187_000), (1.0, 40, 754_000))  # cumulative share of nodes, cores, MiB
+SMALL_NODE, MOST_TRIES = 32, 100  # cores that every node has; running jobs drawn per node at most
+# Share of nodes, and of one-node jobs, with GPUs; of exclusive jobs on several nodes; of jobs limited to a node set.
+GPU_SHARE, ALONE_SHARE, LIMITED_SHARE = 0.05, 0.3, 0.3
 
 
 def synthetic_placement(
@@ -41,7 +42,7 @@ def synthetic_placement(
     tree: FatTreeOptions = DEFAULT_TREE,
     hop_cost: HopCost = 1000.0,
 ) -> PlacementProblem:
-    """Draw jobs that share nodes, cores, memory and GPUs, as at UB-HPC; some nodes are busy. Same seed, same files."""
+    """Draw jobs that share nodes (cores, memory, GPUs) as at UB-HPC; some nodes are busy. Same seed, same files."""
     topology = tree.tree()
     resources = (CORES, MEMORY, GPUS)
     place = np.arange(topology.size) / topology.size
@@ -55,7 +56,7 @@ def synthetic_placement(
     for _ in range(MOST_TRIES * topology.size):
         if free[:, 0].sum() <= (1 - busy) * total:
             break
-        # A running job takes the next nodes with room behind a random one, if there are so many.
+        # A running job takes consecutive nodes with room, from a random one on, if there are enough.
         request = _drawn(rng, several, sets, levels)
         room = request.room(free) * request.masks[0] * ~(in_use & request.is_exclusive)
         fits = np.flatnonzero(room >= request.most_tasks)
@@ -75,28 +76,28 @@ def snapshot(
 ) -> tuple[TopologyProblem | PlacementProblem, list[str]]:
     """Return the window of jobs that may start now, and remarks on jobs that are left out.
 
-    Jobs that the cluster can never serve are left out and counted by reason. Whole nodes on one tree, any of which all
-    jobs may have, are a topology problem of the jobs that fit what is left by those before them. Otherwise, and on
-    blocks or a forest, it is a placement problem of all jobs.
+    Jobs that the cluster can never serve are left out and counted by reason. If all jobs ask for whole nodes and may
+    use the same idle nodes, the window is a topology problem of the jobs that fit beside those before them. Otherwise
+    it is a placement problem of all jobs.
 
     Parameters
     ----------
     cluster
-        The cluster; nodes of its reservations are for the jobs of these.
+        The cluster; only jobs of a reservation get its nodes.
     jobs
-        The jobs, in their order.
+        The waiting jobs, in the order of the queue.
     free
-        What each node has left, counted as `Cluster.capacity`.
+        Free amounts of each node, counted as in `Cluster.capacity`.
     hop_cost, name
-        Of the problem.
+        Cost of a hop, and name of the problem.
 
     Raises
     ------
     UsageError
-        If no job fits, or jobs get nodes side by side only.
+        If no job fits, or if the cluster gives jobs adjacent nodes only.
     """
     if cluster.topology.is_beside:
-        raise UsageError("jobs get nodes side by side in the cluster's rings or toruses, which a window cannot say")
+        raise UsageError("the cluster gives jobs adjacent nodes of rings or toruses, which a window cannot express")
     requests, remarks = _in_reservations(cluster, jobs)
     requests, late = _within_time(cluster, jobs, requests)
     made: dict[Request, ClusterRequest | UnservedError] = {}
@@ -120,7 +121,7 @@ def snapshot(
             raise UsageError("; ".join([f"none of the {len(jobs)} jobs fits the {len(idle)} idle nodes", *remarks]))
         problem = TopologyProblem(cluster.topology.tree, idle, tuple(taken), hop_cost, name)
         return problem, [f"jobs left waiting: {len(fitting) - len(taken)}", *remarks]
-    # Components of a job would be placed without the others.
+    # A placement problem would place components of a heterogeneous job independently, so leave them out.
     apart = [job for job in fitting if job in components]
     if apart:
         remarks.append(f"components of heterogeneous jobs, which start together, left out: {len(apart)}")
@@ -131,7 +132,7 @@ def snapshot(
 
 
 def _true_reason(request: Request, cluster: Cluster, error: UnservedError) -> UnservedError:
-    """Return the error of a job that a cluster cannot serve; it says so if nodes that take no jobs could."""
+    """Return the error of a job that cannot be served; the reason says if nodes that take no jobs could serve it."""
     try:
         if cluster.complete is not None:
             request.on(cluster.complete)
@@ -143,7 +144,7 @@ def _true_reason(request: Request, cluster: Cluster, error: UnservedError) -> Un
 
 
 def _taken(fitting: Mapping[str, ClusterRequest], components: Mapping[str, str], left: int) -> list[Job]:
-    """Return the jobs that fit some nodes together, in their order, and components of a job with all others of it."""
+    """Return the jobs that fit into ``left`` nodes together, in order; components of a job only if all fit."""
     groups: dict[str, list[str]] = {}
     for job in fitting:
         groups.setdefault(f"+{components[job]}" if job in components else job, []).append(job)
@@ -157,14 +158,14 @@ def _taken(fitting: Mapping[str, ClusterRequest], components: Mapping[str, str],
 
 
 def _in_reservations(cluster: Cluster, jobs: Sequence[QueuedJob]) -> tuple[dict[str, Request], list[str]]:
-    """Return what jobs ask for, by id, on the nodes of their reservations or off those of all, and remarks."""
+    """Return the requests of jobs by id, restricted to the nodes that reservations leave them, and remarks."""
     known = {one.name for one in cluster.reservations}
     places = {name: _nodes_of(cluster, name) for name in {job.reservation for job in jobs}}
     requests: dict[str, Request] = {}
     missing: Counter[str] = Counter()
     several = 0
     for job in jobs:
-        # Slurm tries the reservations of such a list one after the other.
+        # Slurm tries the reservations of a list one after the other, which is not modelled.
         if "," in job.reservation:
             several += 1
             continue
@@ -184,7 +185,7 @@ def _in_reservations(cluster: Cluster, jobs: Sequence[QueuedJob]) -> tuple[dict[
 def _within_time(
     cluster: Cluster, jobs: Sequence[QueuedJob], requests: Mapping[str, Request]
 ) -> tuple[dict[str, Request], dict[str, UnservedError]]:
-    """Return requests, by id, in those of their partitions that allow so much time, and errors of the other jobs."""
+    """Return requests by id, without partitions whose time limit is too short, and errors of jobs without others."""
     found: dict[str, Request] = {}
     late: dict[str, UnservedError] = {}
     most_s = {one.name: one.most_seconds for one in cluster.partitions if one.most_seconds is not None}
@@ -203,7 +204,7 @@ def _within_time(
 
 
 def _nodes_of(cluster: Cluster, reservation: str) -> tuple[str, str]:
-    """Return the hostlists of the nodes on which jobs of a reservation stay, and of those that they must not have."""
+    """Return the hostlists of the nodes that jobs of a reservation must use, and of those that they must not use."""
     there = set(cluster.topology.nodes)
     held, closed = cluster.reserved(reservation)
     return fold_hostlist(sorted(held & there)), fold_hostlist(sorted(closed & there))

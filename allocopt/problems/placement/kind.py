@@ -1,4 +1,4 @@
-"""Placement problems as a kind."""
+"""The kind ``placement`` of problems."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,13 +8,13 @@ from allocopt.problems.certificate import Certificate
 from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
 from allocopt.problems.placement.problem import PlacementProblem, Placements, verify_placements
 
-FEW_PAIRS, PROOF_S = 250_000, 2e-4  # jobs times nodes up to which programs are proved in a minute; seconds for each
-LEAST_PROOF_S = 0.5  # in which a program proves what the search has not
-FEW_STEPS = 2000  # of the search whose answer speeds up the proof after it
+FEW_PAIRS, PROOF_S = 250_000, 2e-4  # most jobs times nodes of a program that takes up to a minute; seconds per pair
+LEAST_PROOF_S = 0.5  # least useful time of a program, in seconds
+FEW_STEPS = 2000  # steps of the search whose solution speeds up the proof after it
 
 
 class PlacementKind(ProblemKind[PlacementProblem, Placements]):
-    """Which nodes, shared with others, each job of a window gets, and how many of its tasks each."""
+    """Problems that choose the nodes, shared with other jobs, of each job of a window, and its tasks on each."""
 
     name = "placement"
     problem, solution = PlacementProblem, Placements
@@ -48,7 +48,7 @@ class PlacementKind(ProblemKind[PlacementProblem, Placements]):
         pairs = len(problem.jobs) * problem.size
         if pairs > FEW_PAIRS:
             return (Stage(("lns", "cons-tres")),)
-        # A proof that would be over too soon is not begun.
+        # Do not begin a proof if its time is too short to succeed.
         least_s = max(LEAST_PROOF_S, PROOF_S * pairs)
         return Stage(("lns",), None, 0.3, FEW_STEPS), Stage(("highs", "cp-sat", "scip", "lns"), least_s=least_s)
 

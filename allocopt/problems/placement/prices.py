@@ -1,14 +1,14 @@
-"""A bound on the cost of placements by prices of what leaves have.
+"""A lower bound on the cost of placements by prices of the resources of leaves (Lagrangian relaxation).
 
-With the rows ``what the jobs use of a leaf <= what is free there`` in the objective (Lagrangian relaxation), every job
-is placed alone, at the least sum of its hops and of the prices of what its nodes use, which the program for one job
-finds exactly (`allocopt.kernels.insertion`):
+The rows ``use of a leaf by all jobs <= free amounts of the leaf`` move into the objective. Then every job is placed
+independently, at the least sum of its hop cost and the prices of its use. The program for one job finds this sum
+exactly (`allocopt.kernels.insertion`):
 
     ``sum over j of min(left out, max(alone_j, min over counts of hops + prices * use)) - prices * free``
 
-A leaf has its resources, nodes for jobs that have theirs alone, and room for jobs that need some quanta: a node with
-f_r of each resource has at most min floor(f_r / q_r) of those that need q. Prices climb along the mean use of the last
-rounds (F. Barahona and R. Anbil, "The volume algorithm", Math. Program. 87, 2000), in steps of Polyak's length.
+Prices are for the resources of a leaf, its nodes for exclusive jobs, and its room for quanta: a node with amounts f_r
+has room for min over r of floor(f_r / q_r) jobs that need q. Prices follow the mean use of the last rounds
+(F. Barahona and R. Anbil, "The volume algorithm", Math. Program. 87, 2000), in steps of Polyak's length.
 """
 
 from collections.abc import Callable
@@ -34,33 +34,33 @@ from allocopt.problems.placement.window import (
     whole,
 )
 
-SIZES = 3  # numbers of nodes of a job that are priced, in whole segments; those beyond cost what they cost alone
-ROUNDS, ROUNDS_AT_ONCE = 2000, 10  # at most, and between two looks at the clock
+SIZES = 3  # how many numbers of nodes of a job are priced, in whole segments; for more nodes, prices are left out
+ROUNDS, ROUNDS_AT_ONCE = 2000, 10  # most rounds, and rounds between two looks at the clock
 MOST_QUANTA = 16
-HOPLESS, SURE = 1e-9, 1e-6  # part of the cost of hops that counts where jobs are counted; share of a job that does not
-NEWEST, GROW, SHRINK = 0.05, 1.1, 0.7  # weight of a round in the mean, and what steps grow and shrink by
-PATIENCE, FIRST, SHORTEST = 20, 0.005, 1e-6  # rounds without a better bound before that; first and last length
+HOPLESS, SURE = 1e-9, 1e-6  # in the bound by counting: factor of hop costs; tolerance in jobs for rounding
+NEWEST, GROW, SHRINK = 0.05, 1.1, 0.7  # weight of a round in the mean; factors by which steps grow and shrink
+PATIENCE, FIRST, SHORTEST = 20, 0.005, 1e-6  # rounds without a better bound until steps shrink; first, last length
 BOUND, LENGTH, IDLE = range(3)
 
 
 class _LeafPrices(NamedTuple):
-    """Prices of the leaves, and what jobs use of them, as shares of what is free.
+    """Prices of leaves, and the use of leaves by jobs as shares of the free amounts.
 
-    The C columns are those of resources, of room for the quanta, and of nodes for jobs that have theirs alone.
+    The C columns are the resources, the room for the quanta, and the nodes for exclusive jobs.
     """
 
     counts: IntArray  # jobs of each kind, shape ``(J,)``: a job stands for all of its kind
     eligible: IntMatrix  # nodes of each leaf that have room for a job, shape ``(J, leaves)``
     quanta: IntMatrix  # shape ``(Q, R)``
-    needs: Annotated[FloatArray, 3]  # what a job uses of a leaf with every node, shape ``(J, leaves, C)``
-    per_unit: FloatMatrix  # share of a leaf that a unit is, shape ``(leaves, C)``
+    needs: Annotated[FloatArray, 3]  # least use of a leaf by a node of a job, shape ``(J, leaves, C)``
+    per_unit: FloatMatrix  # share of the leaf's free amount that one unit is, shape ``(leaves, C)``
     smallest: IntArray  # least number of nodes of each job
-    alone: FloatArray  # least cost of each job
-    beyond: FloatArray  # that of more nodes than are priced
-    prices: FloatMatrix  # of all that a leaf has
-    best_prices: FloatMatrix
-    use: FloatMatrix  # of all jobs less what is free
-    mean_use: FloatMatrix  # over the last rounds
+    alone: FloatArray  # least cost of each job without other jobs
+    beyond: FloatArray  # the same on more nodes than are priced
+    prices: FloatMatrix  # prices of all free units of a leaf, shape ``(leaves, C)``
+    best_prices: FloatMatrix  # prices of the best bound so far
+    use: FloatMatrix  # use of all jobs in this round less the free amount
+    mean_use: FloatMatrix  # mean of `use` over the last rounds
     take: IntArray
     numbers: FloatArray  # best bound, length of steps, rounds without a better bound
 
@@ -68,11 +68,11 @@ class _LeafPrices(NamedTuple):
     def of(
         cls, window: PlacementArrays, counts: IntArray, alone: FloatArray, is_over: Callable[[], bool]
     ) -> "_LeafPrices":
-        """Return prices of nothing for the jobs of a window, one of each kind."""
+        """Return prices of 0 for the jobs of a window, one of each kind."""
         jobs = window.jobs
         needed = window.per_node + np.minimum(jobs["most_tasks"], jobs["tasks"])[:, None] * window.per_task
         quanta = np.unique(needed[needed.any(axis=1)], axis=0)
-        # The scarcest first.
+        # Keep the scarcest quanta.
         scarcity = (quanta / np.maximum(window.free.sum(axis=0), 1)).max(axis=1, initial=0.0)
         quanta = np.ascontiguousarray(quanta[np.argsort(-scarcity, kind="stable")[:MOST_QUANTA]])
         n, leaves, width = jobs.size, len(window.tree.leaf_first) - 1, window.free.shape[1] + len(quanta) + 1
@@ -109,7 +109,7 @@ def _last_size(w: PlacementArrays, p: _LeafPrices, job: int) -> int:
 
 @inlined
 def _use_of(w: PlacementArrays, p: _LeafPrices, job: int, node: int, tasks: int, column: int) -> int:
-    """Units of a column that a job uses with so many tasks on a node; job -1 stands for all that is free there."""
+    """Return the units of a column that a job uses with ``tasks`` on a node; for job -1, all free units."""
     n_resources, is_whole = w.free.shape[1], job < 0 or w.jobs[job].is_exclusive > 0
     if column == p.prices.shape[1] - 1:
         return int(is_whole and w.in_use[node] == 0)
@@ -126,7 +126,7 @@ def _use_of(w: PlacementArrays, p: _LeafPrices, job: int, node: int, tasks: int,
 
 @kernel(void(WINDOW, _LEAF_PRICES, int64[::1]))
 def _fill_needs(w: PlacementArrays, p: _LeafPrices, tasks_at: IntArray) -> None:
-    """Fill the tables of what jobs use; the array is scratch of a number for each node."""
+    """Fill the tables of the use of jobs; ``tasks_at`` is scratch, one number per node."""
     n_columns = p.prices.shape[1]
     for node in range(w.free.shape[0]):
         for column in range(n_columns):
@@ -148,7 +148,7 @@ def _fill_needs(w: PlacementArrays, p: _LeafPrices, tasks_at: IntArray) -> None:
             if tasks_at[node] >= tasks:
                 for column in range(n_columns):
                     use = _use_of(w, p, job, node, tasks, column)
-                    # A job that has its nodes alone takes at least the smallest whole.
+                    # Keep the least use of all eligible nodes; exclusive jobs use whole nodes, which may differ.
                     if p.eligible[job, leaf] == 0 or use < p.needs[job, leaf, column]:
                         p.needs[job, leaf, column] = use
                 p.eligible[job, leaf] += 1
@@ -171,7 +171,7 @@ def _price_of_node(p: _LeafPrices, job: int, leaf: int) -> float:
 @inlined
 def _price_of_task(w: PlacementArrays, p: _LeafPrices, job: int, leaf: int) -> float:
     price = 0.0
-    # An exclusive job pays for whole nodes, whatever it does with them.
+    # An exclusive job pays for whole nodes, regardless of its tasks.
     if w.jobs[job].is_exclusive:
         return price
     for resource in range(w.free.shape[1]):
@@ -181,7 +181,7 @@ def _price_of_task(w: PlacementArrays, p: _LeafPrices, job: int, leaf: int) -> f
 
 @helper()
 def _cheapest(w: PlacementArrays, p: _LeafPrices, job: int, size: int) -> float:
-    """Find the cheapest leaves for so many nodes of a job; return hops and prices, and leave counts to the tree."""
+    """Return the least hop cost plus prices of ``size`` nodes of a job; the state of the tree has the counts."""
     tree, state = w.tree, w.insertion
     n_leaves = p.prices.shape[0]
     for leaf in range(n_leaves):
@@ -198,7 +198,7 @@ def _cheapest(w: PlacementArrays, p: _LeafPrices, job: int, size: int) -> float:
 
 @helper()
 def _price_job(w: PlacementArrays, p: _LeafPrices, job: int) -> float:
-    """Return the least that a job costs under the prices, and count what it uses then."""
+    """Return the least cost of a job under the prices, and add its use to `use`."""
     asked, n_leaves, least, found, at = w.jobs[job], p.prices.shape[0], np.inf, 0, -1
     for leaf in range(n_leaves):
         if p.eligible[job, leaf] > 0 and (at < 0 or _price_of_task(w, p, job, leaf) < _price_of_task(w, p, job, at)):
@@ -208,7 +208,7 @@ def _price_job(w: PlacementArrays, p: _LeafPrices, job: int) -> float:
     last = _last_size(w, p, job)
     tasks = least_tasks(w, job, last)
     for size in range(p.smallest[job], last + 1, asked.part):
-        # Tasks beyond those that every node has are somewhere.
+        # Tasks beyond the least number of each node pay the lowest price of a task.
         cost = (asked.tasks - size * tasks) * _price_of_task(w, p, job, at)
         cheapest = -1
         if size == 1:
@@ -239,7 +239,7 @@ def _price_job(w: PlacementArrays, p: _LeafPrices, job: int) -> float:
 
 @kernel(float64(WINDOW, _LEAF_PRICES, float64, int64))
 def _raise_prices(w: PlacementArrays, p: _LeafPrices, known: float, rounds: int) -> float:
-    """Let the prices climb for so many rounds towards the cost of a solution that is known; return the best bound."""
+    """Improve the prices for some rounds; return the best bound. ``known`` is the cost of a known solution."""
     for _ in range(rounds):
         bound = 0.0
         for leaf in range(p.prices.shape[0]):
@@ -263,7 +263,7 @@ def _raise_prices(w: PlacementArrays, p: _LeafPrices, known: float, rounds: int)
             for column in range(p.prices.shape[1]):
                 if is_better:
                     p.best_prices[leaf, column] = p.prices[leaf, column]
-                # Equal jobs all go to one leaf in a round; over some rounds they spread.
+                # In one round, equal jobs all use the same leaf; the mean over rounds spreads them.
                 p.mean_use[leaf, column] += NEWEST * (p.use[leaf, column] - p.mean_use[leaf, column])
                 if p.best_prices[leaf, column] > 0 or p.mean_use[leaf, column] > 0:
                     total += p.mean_use[leaf, column] ** 2
@@ -276,36 +276,36 @@ def _raise_prices(w: PlacementArrays, p: _LeafPrices, known: float, rounds: int)
     return float(p.numbers[BOUND])
 
 
-PRICE_KERNELS = (_fill_needs, _raise_prices)  # entries that prices call
+PRICE_KERNELS = (_fill_needs, _raise_prices)  # entries that `bound_by_prices` calls
 
 
 def bound_by_prices(
     window: PlacementArrays, counts: IntArray, alone: FloatArray, known: float, is_over: Callable[[float], bool]
 ) -> tuple[float, LeafPrices]:
-    """Bound the cost of placements from below, and return what proves the bound.
+    """Return a lower bound on the cost of placements, and its certificate.
 
     Parameters
     ----------
     window
         One job of each kind (`PlacementArrays.by_kind`).
     counts, alone
-        Number of jobs of each kind, and the least that one costs alone, shapes ``(J,)``.
+        Number of jobs of each kind, and the least cost of one without other jobs, shapes ``(J,)``.
     known
-        Cost of a solution.
+        Cost of a known solution.
     is_over
-        Whether a share of the time for it is over.
+        Returns whether this share of the time for the bound is over.
     """
-    # Ties would cost some of the bound.
+    # The tie break of insertions would weaken the bound.
     exact = window._replace(insertion=window.insertion._replace(tie_break=0.0))
     prices, least = _LeafPrices.of(exact, counts, alone, partial(is_over, 1.0)), 0.0
     proof = LeafPrices(quanta=tuple(map(tuple, prices.quanta.tolist())))
     if known >= window.left_out_cost > 0:
-        # Without the hops, whose scale is next to nothing, the prices bound how many jobs are left out: a whole number.
+        # With hop costs near 0, the prices bound the number of jobs that are left out, which may be rounded up.
         possible = np.where(prices.beyond < window.left_out_cost, 0.0, window.left_out_cost)
         counting = prices._replace(alone=0.0 * alone, beyond=possible, numbers=np.array([0.0, FIRST, 0.0]))
         most = known // window.left_out_cost * window.left_out_cost
         counted = _climb(exact._replace(scale=HOPLESS * exact.scale), counting, most, partial(is_over, 0.5))
-        # All hops together are no more than this.
+        # Subtract the most that all hops can cost.
         counted -= HOPLESS * window.scale * float(counts @ (window.top * window.jobs["most"]))
         n_jobs = int(counts.sum())
         left_out = max(0, min(n_jobs, int(np.ceil(counted / window.left_out_cost - SURE))))
@@ -317,13 +317,13 @@ def bound_by_prices(
     window.insertion.price[:] = 0.0
     if bound < least:
         return min(least, known), proof
-    # Where no prices are better than none, there may be those that counted best.
+    # If these prices improve nothing, certify the bound without prices.
     found = _per_unit(exact, prices) if bound > float(counts @ alone) else ()
     return min(bound, known), replace(proof, prices=found, counting=())
 
 
 def _per_unit(window: PlacementArrays, prices: _LeafPrices) -> tuple[tuple[int, int, float], ...]:
-    """Return the best prices by leaf, as the topology numbers it, and column, for a unit of what the leaf has."""
+    """Return the best prices per unit: number of the leaf in the topology, column and price."""
     of_unit = prices.best_prices * prices.per_unit
     leaf, column = np.nonzero(of_unit)
     return tuple(zip(window.names[leaf].tolist(), column.tolist(), of_unit[leaf, column].tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""What jobs ask of nodes that they share, as instance files hold it."""
+"""Requests of jobs that share nodes, as instance files hold them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -14,27 +14,25 @@ from allocopt.files.models import INT64_MAX, FileModel, Positive, Text, plain
 from allocopt.problems.topology.files import GivenSegments, segments_object, segments_of
 from allocopt.problems.topology.side_constraints import segment_sizes
 
-LARGEST_MASKS = 200_000_000  # sets of nodes times nodes, each a byte
+LARGEST_MASKS = 200_000_000  # most node sets times nodes; each pair takes a byte
 
 Amount = Annotated[int, Field(ge=0, le=INT64_MAX)]
 
 
 class RequestModel(FileModel):
-    """A job, and what it asks for."""
+    """A job and its request."""
 
     id: Annotated[Text, Field(description="Name of the job, unique in the instance.")]
     tasks: Annotated[Positive, Field(description="Number of its tasks.")]
-    least_nodes: Annotated[Positive, Field(description="Least number of nodes that it may have.")] = 1
-    most_nodes: Annotated[Positive | None, Field(description="Most of them; as many as tasks if left out.")] = None
-    tasks_per_node: Annotated[
-        Positive | None, Field(description="Most tasks on a node; if left out, so many that the others get one each.")
-    ] = None
+    least_nodes: Annotated[Positive, Field(description="Least number of nodes.")] = 1
+    most_nodes: Annotated[Positive | None, Field(description="Most nodes; the number of tasks if left out.")] = None
+    tasks_per_node: Annotated[Positive | None, Field(description="Most tasks on a node; no limit if left out.")] = None
     per_task: Annotated[dict[Text, Amount], Field(default_factory=dict, description="Amounts for each task.")]
     per_node: Annotated[dict[Text, Amount], Field(default_factory=dict, description="Amounts on each node.")]
-    exclusive: Annotated[bool, Field(description="Whether it has its nodes alone.")] = False
+    exclusive: Annotated[bool, Field(description="Whether it gets its nodes exclusively.")] = False
     only_in: Annotated[
         list[Text],
-        Field(default_factory=list, description="Sets of nodes, all of one of which it takes; empty for any nodes."),
+        Field(default_factory=list, description="Node sets; all its nodes lie in one of them. Empty for any nodes."),
     ]
     most_groups: Annotated[
         list[Amount],
@@ -43,14 +41,14 @@ class RequestModel(FileModel):
     segments: Annotated[
         GivenSegments | None,
         Field(
-            description="Parts into which its nodes are divided. In a list, the largest come first: each entry divides "
-            "the parts of the one before it, at a lower level."
+            description="Parts into which its nodes are divided. A list begins with the largest; each further entry "
+            "divides the parts of the one before it, at a lower level."
         ),
     ] = None
 
 
 class RequestWriter:
-    """Writes requests as objects, and names the sets of nodes that they are about in `node_sets`."""
+    """Converts requests to objects of a file, and collects their node sets by name in `node_sets`."""
 
     def __init__(self, resources: Sequence[str]) -> None:
         self._resources = resources
@@ -58,7 +56,7 @@ class RequestWriter:
         self.node_sets: dict[str, list[int]] = {}
 
     def keys_of(self, asked: ClusterRequest) -> dict[str, object]:
-        """Return the keys of a job's object behind its id."""
+        """Return the keys and values that follow the id in a job's object."""
         only_in = []
         for mask in asked.masks if not asked.masks.all(axis=1).any() else ():
             name = self._names.setdefault(mask.tobytes(), f"set-{len(self._names)}")
@@ -88,7 +86,10 @@ class RequestWriter:
 
 
 def amounts_of(place: str, given: Mapping[str, list[int]], size: int) -> IntArray:
-    """Return amounts of each resource by node, shape ``(nodes, resources)``; raise if a list is of another length."""
+    """Return the amounts as an array, shape ``(nodes, resources)``.
+
+    Raises `InvalidProblemError` if a list does not have one amount per node.
+    """
     for name, amounts in given.items():
         if len(amounts) != size:
             fault = f"has {len(amounts)} amounts, must have one for each of {size} nodes"
@@ -97,9 +98,9 @@ def amounts_of(place: str, given: Mapping[str, list[int]], size: int) -> IntArra
 
 
 def node_sets(named: Mapping[str, list[int]], size: int) -> dict[str, BoolArray]:
-    """Return sets of nodes, by name, as whether each node is one; raise `InvalidProblemError` if they are too many."""
+    """Return each named node set as a mask of nodes; raise `InvalidProblemError` if the sets are too large."""
     if len(named) * size > LARGEST_MASKS:
-        fault = f"are {len(named):,} on {size:,} nodes, at most {LARGEST_MASKS:,} pairs are taken"
+        fault = f"are {len(named):,} on {size:,} nodes, at most {LARGEST_MASKS:,} pairs are supported"
         raise InvalidProblemError("node_sets", fault)
     return {name: marked(f"node_sets.{name}", nodes, size) for name, nodes in named.items()}
 
@@ -111,7 +112,7 @@ def requests_of(
     resources: tuple[str, ...],
     topology: Topology,
 ) -> list[ClusterRequest]:
-    """Return the requests of jobs of a list that is called ``place``; raises `InvalidProblemError`."""
+    """Return the requests of a list of jobs; raise `InvalidProblemError`, which names ``place``, if one is wrong."""
     masks = _masks(place, models, sets, topology.size)
     return [_request(f"{place}[{index}]", one, resources, masks, topology) for index, one in enumerate(models)]
 
@@ -119,7 +120,7 @@ def requests_of(
 def _masks(
     place: str, models: Sequence[RequestModel], sets: Mapping[str, BoolArray], size: int
 ) -> dict[tuple[str, ...], BoolArray]:
-    """Return the sets of nodes that jobs may have, as rows, by their names; jobs with the same names share them."""
+    """Return the masks of node sets, one per row, by the names in ``only_in``; jobs with the same names share them."""
     found: dict[tuple[str, ...], BoolArray] = {}
     n_rows = 0
     for index, names in enumerate(tuple(one.only_in) for one in models):
@@ -128,11 +129,11 @@ def _masks(
         for name in names:
             if name not in sets:
                 raise InvalidProblemError(
-                    f"{place}[{index}].only_in", f"holds {name!r}, which is none of the node sets"
+                    f"{place}[{index}].only_in", f"holds {name!r}, which is not one of the node sets"
                 )
         n_rows += max(1, len(names))
         if n_rows * size > LARGEST_MASKS:
-            fault = f"makes {n_rows:,} lists of sets on {size:,} nodes, at most {LARGEST_MASKS:,} pairs are taken"
+            fault = f"makes {n_rows:,} lists of sets on {size:,} nodes, at most {LARGEST_MASKS:,} pairs are supported"
             raise InvalidProblemError(f"{place}[{index}].only_in", fault)
         found[names] = np.stack([sets[name] for name in names] or [np.ones(size, dtype=np.bool_)])
     return found
@@ -148,7 +149,7 @@ def _request(
     for key, given in (("per_task", model.per_task), ("per_node", model.per_node)):
         for name in given:
             if name not in resources:
-                raise InvalidProblemError(f"{place}.{key}", f"holds {name!r}, which is none of {', '.join(resources)}")
+                raise InvalidProblemError(f"{place}.{key}", f"holds {name!r}, must be one of {', '.join(resources)}")
     segments = segments_of(model.segments)
     return ClusterRequest(
         tasks=model.tasks,
@@ -171,10 +172,10 @@ def _segments_object(sizes: Sequence[int]) -> object:
 
 
 def marked(place: str, nodes: list[int], size: int) -> BoolArray:
-    """Return whether each of so many nodes is in a list; raise `InvalidProblemError` for a node beyond them."""
+    """Return whether each of ``size`` nodes is in a list; raise `InvalidProblemError` for a node out of range."""
     found = np.zeros(size, dtype=np.bool_)
     for node in nodes:
         if node >= size:
-            raise InvalidProblemError(place, f"holds node {node}, nodes are 0 .. {size - 1}")
+            raise InvalidProblemError(place, f"holds node {node}, must be within 0 .. {size - 1}")
         found[node] = True
     return found

@@ -1,8 +1,8 @@
-"""A placement problem as kernels take it: room on its nodes, and the cheapest nodes of one job by counts.
+"""Arrays of a placement problem for kernels: room on its nodes, and the cheapest nodes of one job by counts.
 
-What one job costs depends on how many of its nodes lie in each group, so that the cheapest counts follow from how many
-nodes of each leaf have room, exactly (`allocopt.kernels.insertion`); where some have room for more tasks than others,
-from what the roomiest nodes of each leaf have together (`cheapest_room`).
+The cost of a job depends only on how many of its nodes lie in each group. So the cheapest counts follow exactly from
+the number of nodes with room in each leaf (`allocopt.kernels.insertion`). If nodes have room for different numbers of
+tasks, they follow from the total room of the roomiest nodes of each leaf (`cheapest_room`).
 """
 
 import math
@@ -28,35 +28,35 @@ from allocopt.kernels.tree import GroupTree
 from allocopt.problems.placement.problem import PlacementProblem
 from allocopt.problems.topology.tables import TREE_KERNELS, group_tree
 
-EXACT = 1e-9  # what rounding may take from a sum of whole numbers
-SIZES_AT_ONCE = 5  # numbers of nodes of a job whose uneven places are tried
+EXACT = 1e-9  # tolerance for rounding in a sum of whole numbers
+SIZES_AT_ONCE = 5  # how many numbers of nodes of a job `cheapest_room` tries
 SLICE = 1_000_000  # jobs times nodes between two looks at the clock
-MOST_WORK = 10_000_000  # steps of all programs for these, each about a nanosecond
+MOST_WORK = 10_000_000  # most steps of `cheapest_room` for all jobs, each about a nanosecond
 
 
 class _AskedRecord(Protocol):
-    """What a job asks for beside amounts."""
+    """The request of a job without its amounts."""
 
     tasks: int
-    least: int  # nodes
-    most: int
-    most_tasks: int  # on a node
+    least: int  # least number of nodes
+    most: int  # most nodes
+    most_tasks: int  # most tasks on a node
     is_exclusive: int  # 0 or 1
-    first_mask: int  # its sets of nodes are so many rows of `PlacementArrays.masks`
-    n_masks: int
-    first: int  # where its nodes begin in tables of all jobs' nodes, of which it has `most`
-    part: int  # its number of nodes is a multiple of it: those of its largest segments, 1 for none
-    level: int  # that it stays within a group of, -1 for none
-    n_groups: int  # of that level, 1 for none
+    first_mask: int  # first of its node sets, which are rows of `PlacementArrays.masks`
+    n_masks: int  # number of its node sets
+    first: int  # first of its `most` entries in tables of the nodes of all jobs
+    part: int  # size of its largest segments, which divides its number of nodes; 1 for none
+    level: int  # it stays within one group of this level, -1 for none
+    n_groups: int  # number of groups of that level, 1 for none
 
 
 class PlacementArrays(NamedTuple):
-    """Arrays of a problem; nodes are numbered as there, leaves as in the tree."""
+    """Arrays of a problem; nodes are numbered as in the problem, leaves as in the tree."""
 
     tree: GroupTree
     insertion: InsertionState
     groups: IntMatrix  # group of every node by level, shape ``(L, m)``
-    leaf: IntArray  # of every node
+    leaf: IntArray  # leaf of every node
     names: IntArray  # number of each leaf in the topology
     free: IntMatrix  # shape ``(m, R)``
     in_use: IntArray  # 0 or 1
@@ -65,7 +65,7 @@ class PlacementArrays(NamedTuple):
     per_node: IntMatrix
     masks: BoolMatrix  # shape ``(M, m)``
     most_groups: IntMatrix  # groups that a job may span, 0 for any number, shape ``(J, L)``
-    step: IntMatrix  # its nodes in a group of each level are a multiple of it, shape ``(J, L + 1)``, the top included
+    step: IntMatrix  # a job's nodes in a group are a multiple of the level's step, shape ``(J, L + 1)``, with the top
     vertex_level: IntArray  # level of each vertex of the tree
     bottom: float  # coefficients of `HopFormula`
     top: float
@@ -126,7 +126,7 @@ class PlacementArrays(NamedTuple):
         )
 
     def by_kind(self) -> "Kinds":
-        """Return the jobs by kind; jobs of a kind ask for the same."""
+        """Return the jobs by kind; jobs of a kind have equal requests."""
         names = [name for name in record_dtype(_AskedRecord).names or () if name != "first"]
         asked = np.column_stack([self.jobs[name] for name in names])
         columns = np.column_stack((asked, self.per_task, self.per_node, self.most_groups, self.step))
@@ -150,7 +150,7 @@ WINDOW = record_type(PlacementArrays)
 
 @inlined
 def tasks_in_room(room: IntMatrix, node: int, per_node: IntMatrix, per_task: IntMatrix, asked: int, most: int) -> int:
-    """Return how many tasks, ``most`` at most, the room that is left on a node has of what a row asks for."""
+    """Return how many tasks of request ``asked``, at most ``most``, fit the room that is left on a node."""
     tasks = most
     for resource in range(room.shape[1]):
         left = room[node, resource] - per_node[asked, resource]
@@ -164,7 +164,7 @@ def tasks_in_room(room: IntMatrix, node: int, per_node: IntMatrix, per_task: Int
 
 @inlined
 def tasks_in(w: PlacementArrays, room: IntMatrix, users: IntArray, job: int, node: int) -> int:
-    """Tasks of a job that a node has room for in a table of what is left, with so many users."""
+    """Return how many tasks of a job fit a node, given the room and the number of jobs on every node."""
     if w.jobs[job].is_exclusive and users[node] > 0:
         return 0
     return tasks_in_room(room, node, w.per_node, w.per_task, job, w.jobs[job].most_tasks)
@@ -181,9 +181,9 @@ def find_room(
     group: int,
     tasks_at: IntArray,
 ) -> int:
-    """Find how many tasks of a job each node of a set, and of a group of a level from 0 on, has room for.
+    """Fill ``tasks_at`` with the tasks of a job that each node has room for; return the largest number.
 
-    Return the most that any has.
+    Only nodes of the set ``mask`` count and, if ``level`` is not negative, of the group of that level.
     """
     most = 0
     for node in range(room.shape[0]):
@@ -196,7 +196,7 @@ def find_room(
 
 @helper()
 def count_nodes(w: PlacementArrays, tasks_at: IntArray, least: int) -> int:
-    """Count the nodes with room for so many tasks in each vertex of the tree; return how many there are."""
+    """Count the nodes with room for ``least`` tasks in each vertex of the tree; return their total."""
     idle, tree = w.insertion.idle, w.tree
     n_leaves = tree.leaf_first.size - 1
     for vertex in range(tree.idle.size):
@@ -211,7 +211,7 @@ def count_nodes(w: PlacementArrays, tasks_at: IntArray, least: int) -> int:
 
 @helper()
 def fill_segment_tables(w: PlacementArrays, job: int, most: int) -> None:
-    """Fill the tables of all vertices but the top for at most so many nodes of a job, in whole segments."""
+    """Fill the tables of all vertices except the top for up to ``most`` nodes of a job, in whole segments."""
     tree, state = w.tree, w.insertion
     for vertex in range(tree.idle.size - 1):
         fill_table(tree, state, vertex, most)
@@ -224,9 +224,9 @@ def fill_segment_tables(w: PlacementArrays, job: int, most: int) -> None:
 
 @helper()
 def cheapest_counts(w: PlacementArrays, job: int, size: int) -> float:
-    """Find how many of so many nodes a job takes from each leaf at the least cost; return what that saves, or -inf.
+    """Find the cheapest number of nodes of each leaf for a job of ``size`` nodes; return the saving, or -inf.
 
-    How many nodes each leaf has is counted (`count_nodes`); prices of leaves are taken off.
+    `count_nodes` has counted the nodes of each leaf. Prices of leaves are subtracted from the saving.
     """
     tree, state = w.tree, w.insertion
     if state.idle[tree.idle.size - 1] < size:
@@ -245,25 +245,25 @@ def cheapest_counts(w: PlacementArrays, job: int, size: int) -> float:
 
 @inlined
 def hops_of(w: PlacementArrays, size: int, saved: float) -> float:
-    """Cost of the hops of so many nodes that save so much, in units of the scale."""
+    """Return the hop cost of ``size`` nodes that save ``saved``, in units of the scale."""
     return (w.top * size - w.bottom) - saved / size
 
 
 @inlined
 def whole(nodes: int, part: int) -> int:
-    """Return the least multiple of a part from so many nodes on."""
+    """Return a number of nodes, rounded up to a multiple of ``part``."""
     return -(-nodes // part) * part
 
 
 @inlined
 def least_tasks(w: PlacementArrays, job: int, size: int) -> int:
-    """Tasks that each of so many nodes of a job has at least."""
+    """Return the least number of tasks on each node of a job with ``size`` nodes."""
     return max(1, w.jobs[job].tasks - (size - 1) * w.jobs[job].most_tasks)
 
 
 @inlined
 def _add_points(before: FloatMatrix, after: FloatMatrix, came: IntMatrix, nodes: int, tasks: int, saved: float) -> None:
-    """Join so many nodes of a child, their tasks and what they save to all that the children before it come to."""
+    """Add some nodes of a child, their tasks and saving to every entry of the children before it."""
     width = after.shape[1]
     for k in range(after.shape[0] - nodes):
         for t in range(width):
@@ -277,12 +277,12 @@ def _add_points(before: FloatMatrix, after: FloatMatrix, came: IntMatrix, nodes:
 def cheapest_room(
     w: PlacementArrays, job: int, tasks_at: IntArray, least: int, most_work: int
 ) -> tuple[float, int, int]:
-    """Find the cheapest nodes that have room for the tasks of a job together, however these lie on them, exactly.
+    """Find the cheapest nodes that together have room for the tasks of a job, exactly.
 
-    From ``least`` on so many numbers of nodes are tried, beginning with the first that has room. What a vertex of the
-    tree saves is kept by its nodes and by their tasks, up to those of the job. Return the hops, the nodes, which are
-    0 where there are none, and the largest number tried, which is 0 where it would take more than so many steps. How
-    many each leaf gives, its roomiest ones, is left to the tree.
+    Tries up to `SIZES_AT_ONCE` numbers of nodes, in whole segments, from the first one that has room, at least
+    ``least``. The program keeps the saving of each vertex by its number of nodes and their tasks, up to those of the
+    job. Returns the hop cost, the number of nodes (0 if there are none) and the largest number tried (0 if it would
+    take more than ``most_work`` steps). ``w.insertion.take`` gets the number of nodes of each leaf: its roomiest ones.
     """
     tree, take, asked = w.tree, w.insertion.take, w.jobs[job]
     n_vertices, n_leaves = tree.idle.size, tree.leaf_first.size - 1
@@ -300,13 +300,13 @@ def cheapest_room(
         return np.inf, 0, 0
     width = -(-asked.tasks // unit) + 1
     size = (last + 1) * width
-    # Every number of nodes of each leaf is joined to all that is before it.
+    # Every number of nodes of each leaf is joined to every entry before it.
     work = 0
     for leaf in range(n_leaves):
         work += min(last, tree.leaf_first[leaf + 1] - tree.leaf_first[leaf]) * size
     if work > most_work:
         return np.inf, 0, 0
-    # After each child, and which of its counts each entry came from.
+    # The savings after each child, and the counts of the child from which each entry came.
     tables, came = np.full((n_vertices, last + 1, width), -np.inf), np.zeros((n_vertices, last + 1, width), np.int64)
     start = np.full((last + 1, width), -np.inf)
     start[0, 0] = 0.0
@@ -333,7 +333,7 @@ def cheapest_room(
                 for nodes in range(step, last + 1, step):
                     best = -np.inf
                     for tasks in range(width - 1, 0, -1):
-                        # As many nodes with more tasks that save as much are better.
+                        # Skip entries that save no more than one with more tasks.
                         if own[nodes, tasks] > best:
                             best = own[nodes, tasks]
                             work += size
@@ -396,7 +396,7 @@ def _alone(w: PlacementArrays, job: int, mask: int, group: int, tasks_at: IntArr
 
 @inlined
 def is_uneven(tasks_at: IntArray, share: int) -> bool:
-    """Return whether a node has room, but not for so many tasks."""
+    """Return whether a node has room, but for fewer tasks than ``share``."""
     for tasks in tasks_at:
         if 0 < tasks < share:
             return True
@@ -407,9 +407,9 @@ def is_uneven(tasks_at: IntArray, share: int) -> bool:
 def fill_alone_costs(
     w: PlacementArrays, tasks_at: IntArray, fewest: IntArray, first: int, last: int, costs: FloatArray
 ) -> None:
-    """Write the least that jobs ``first .. last - 1`` cost on ``fewest`` nodes or more, all that is free being theirs.
+    """Write the least cost of each of jobs ``first .. last - 1`` on ``fewest`` nodes or more, without other jobs.
 
-    ``tasks_at`` is scratch, a number for each node; prices of leaves are zero.
+    ``tasks_at`` is scratch, one number per node. Prices of leaves must be zero.
     """
     for job in range(first, last):
         asked = w.jobs[job]
@@ -421,7 +421,7 @@ def fill_alone_costs(
 
 
 def alone_costs(window: PlacementArrays, fewest: IntArray, is_over: Callable[[], bool]) -> FloatArray:
-    """Return the least that each job costs on ``fewest`` nodes or more, all that is free being its own; 0 if over."""
+    """Return the least cost of each job on ``fewest`` nodes or more, without other jobs; 0 once the time is over."""
     n_jobs, size = window.jobs.size, len(window.free)
     costs, tasks_at = np.zeros(n_jobs), np.zeros(size, dtype=np.int64)
     step = max(1, SLICE // size)
@@ -433,15 +433,15 @@ def alone_costs(window: PlacementArrays, fewest: IntArray, is_over: Callable[[],
 
 
 class Kinds(NamedTuple):
-    """Jobs of a window by what asks for."""
+    """Jobs of a window, grouped by equal requests."""
 
     window: PlacementArrays  # of one job of each kind
     of_job: IntArray  # kind of each job
     counts: IntArray  # jobs of each kind
 
     def alone(self, is_over: Callable[[], bool]) -> FloatArray:
-        """Return the least that a job of each kind costs alone, 0 where the time is over; see `alone_costs`."""
+        """Return the least cost of a job of each kind without other jobs; see `alone_costs`."""
         return alone_costs(self.window, self.window.jobs["least"].copy(), is_over)
 
 
-BOUND_KERNELS = (*TREE_KERNELS, insertion_state, fill_alone_costs)  # entries that bounding a problem calls
+BOUND_KERNELS = (*TREE_KERNELS, insertion_state, fill_alone_costs)  # entries that bounds without prices call

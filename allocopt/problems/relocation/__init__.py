@@ -1,1 +1,1 @@
-"""Who stops, who moves, and who starts where, so that gangs get the room they need and nodes are emptied."""
+"""Relocation problems: stop or move running jobs so that gangs get the room they need and nodes are emptied."""

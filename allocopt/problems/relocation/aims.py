@@ -1,4 +1,4 @@
-"""What a relocation is to bring about: waiting jobs that start, nodes that are emptied, racks that are free."""
+"""Aims of a relocation: waiting jobs that start, nodes that are emptied, racks with free nodes."""
 
 from dataclasses import dataclass
 
@@ -12,20 +12,20 @@ from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.relocation.problem import WaitingGang
 from allocopt.problems.topology.side_constraints import level_index
 
-MOVE_SHARE = 0.5  # what a move costs of a stop
-FREE_RACKS = "free-racks"  # id of the job that keeps nodes of racks free, and does not start in truth
+MOVE_SHARE = 0.5  # cost of a move, as a share of the cost of a stop
+FREE_RACKS = "free-racks"  # id of the fictitious job that keeps nodes of racks free
 
 
 @dataclass(frozen=True, slots=True)
 class Aims:
-    """What a relocation is to bring about.
+    """Aims of a relocation.
 
     Parameters
     ----------
     start
         Ids of waiting jobs that must start.
     within
-        Level in one group of which each of them has to stay, such as ``leaf``; None if they may be anywhere.
+        Level, such as ``leaf``, of which each of these jobs has to stay within one group; None for no such rule.
     drained
         Hostlist of the nodes that have to be emptied.
     racks, size
@@ -39,7 +39,7 @@ class Aims:
     size: int = 0
 
     def check(self) -> None:
-        """Raise `UsageError` if nothing is asked for, or one thing without the other that it needs."""
+        """Raise `UsageError` if there is no aim, or an option lacks another one that it needs."""
         if not (self.start or self.drained or self.racks):
             raise UsageError("nothing is asked for: give --start, --drain or --free-racks")
         if self.within is not None and not self.start:
@@ -61,11 +61,11 @@ class Aims:
         return request._replace(most_groups=tuple(most))
 
     def free_racks(self, topology: NamedTree, resources: int) -> list[WaitingGang]:
-        """Return what keeps whole nodes of racks free: one job, which has a segment in each rack."""
+        """Return the job that keeps whole nodes of racks free, with a segment in each rack; empty for no such aim."""
         if not self.racks:
             return []
         if self.size < 1:
-            raise UsageError("--free-racks needs --size: how many nodes of each rack have to be free")
+            raise UsageError("--free-racks needs --size, the number of nodes of each rack that have to be free")
         tree = topology.tree
         levels, size = len(tree.hops) - 1, tree.size
         if not levels:
@@ -84,7 +84,7 @@ class Aims:
         return [WaitingGang(FREE_RACKS, request)]
 
     def emptied(self, topology: NamedTree) -> BoolArray:
-        """Return which nodes have to be emptied; raise `UsageError` for a node that is not there."""
+        """Return whether each node has to be emptied; raise `UsageError` for an unknown node."""
         marked = np.zeros(topology.tree.size, dtype=np.bool_)
         if self.drained:
             try:

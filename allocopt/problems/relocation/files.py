@@ -1,4 +1,4 @@
-"""Relocation problems and their solutions as files hold them."""
+"""Models of relocation files, and their conversion to problems and solutions."""
 
 from typing import Annotated, Literal
 
@@ -36,9 +36,9 @@ _PlacesModel = dict[Text, Positive]  # tasks by the number of their node
 
 
 class PlacedJobModel(RequestModel):
-    """A running job, where it is, and what it costs to stop or to move it."""
+    """A running job with its nodes, and the costs of stopping and moving it."""
 
-    places: Annotated[_PlacesModel, Field(min_length=1, description="Its tasks now, by node.")]
+    places: Annotated[_PlacesModel, Field(min_length=1, description="Its present tasks, by node.")]
     stop_cost: Annotated[_Cost, Field(description="Cost of stopping it; left out if it must not be stopped.")] = None
     move_cost: Annotated[_Cost, Field(description="Cost of moving it; left out if it must not be moved.")] = None
     node_cost: Annotated[
@@ -49,13 +49,13 @@ class PlacedJobModel(RequestModel):
 class WaitingGangModel(RequestModel):
     """A waiting job."""
 
-    wait_cost: Annotated[_Cost, Field(description="Cost of its waiting on; left out if it must start.")] = None
+    wait_cost: Annotated[_Cost, Field(description="Cost if it keeps waiting; left out if it must start.")] = None
 
 
 class StepModel(FileModel):
     """One step of a relocation."""
 
-    action: Annotated[Literal["stop", "park", "move", "start"], Field(description="What is done with the job.")]
+    action: Annotated[Literal["stop", "park", "move", "start"], Field(description="Action of the step.")]
     job: Annotated[Text, Field(description="Id of the job.")]
 
 
@@ -69,7 +69,7 @@ class RelocationInstanceModel(InstanceModel):
         Field(min_length=1, description="Amounts of each resource, by node: thousandths of cores and GPUs, ..."),
     ]
     emptied: Annotated[list[Node], Field(default_factory=list, description="Nodes that have to be empty at the end.")]
-    node_sets: Annotated[dict[Text, list[Node]], Field(default_factory=dict, description="Nodes by name of a set.")]
+    node_sets: Annotated[dict[Text, list[Node]], Field(default_factory=dict, description="Nodes of each named set.")]
     running: Annotated[list[PlacedJobModel], Field(default_factory=list, description="The running jobs.")]
     waiting: Annotated[list[WaitingGangModel], Field(default_factory=list, description="The waiting gangs.")]
 
@@ -82,18 +82,16 @@ class RelocationSolutionModel(SolutionModel):
 
     stopped: Annotated[list[Text], Field(default_factory=list, description="Ids of the jobs that stop.")]
     moved: Annotated[
-        dict[Text, _PlacesModel], Field(default_factory=dict, description="Tasks by new node, by id of a moved job.")
+        dict[Text, _PlacesModel], Field(default_factory=dict, description="New nodes of each moved job: tasks by node.")
     ]
     started: Annotated[
-        dict[Text, _PlacesModel], Field(default_factory=dict, description="Tasks by node, by id of a gang that starts.")
+        dict[Text, _PlacesModel], Field(default_factory=dict, description="Nodes of each started gang: tasks by node.")
     ]
-    steps: Annotated[
-        list[StepModel] | None, Field(description="What is done, one after the other; null where no answer was found.")
-    ]
+    steps: Annotated[list[StepModel] | None, Field(description="All steps in order; null if no solution was found.")]
 
 
 class RelocationCodec(Codec[RelocationProblem, Relocation]):
-    """Files of relocations."""
+    """Conversion of relocation files."""
 
     instance_model, solution_model = RelocationInstanceModel, RelocationSolutionModel
 
@@ -196,7 +194,7 @@ def _places_object(places: Places) -> dict[str, int]:
 def _places_of(place: str, given: dict[str, int], size: int) -> Places:
     for node in given:
         if not (_is_number(node) and int(node) < size):
-            raise InvalidProblemError(place, f"names node {shown(node)}, nodes are 0 .. {size - 1}")
+            raise InvalidProblemError(place, f"names node {shown(node)}, must be within 0 .. {size - 1}")
     return tuple(NodeTasks(int(node), tasks) for node, tasks in given.items())
 
 

@@ -1,4 +1,4 @@
-"""Where a job fits on what is free: one answer, the tightest group first, without a search."""
+"""A rule that finds nodes for a job among free ones, in the tightest group first, without a search."""
 
 from collections.abc import Sequence
 
@@ -14,13 +14,17 @@ from allocopt.problems.relocation.problem import Occupancy, PlacedJob, Places, R
 def fitted(request: ClusterRequest, room: Occupancy, nodes: IntArray, groups: IntArray) -> Places | None:
     """Return nodes for a job, or None if this rule finds none.
 
-    Of the groups that the job must stay in, in any of its sets of nodes, the one with the fewest nodes that have room
-    is tried first. Within it, segments are taken from the groups with the fewest nodes that hold one.
+    The rule tries the groups within which the job may stay, in each of its node sets, and begins with the one that has
+    the fewest nodes with room. It takes segments from the groups with the fewest such nodes first.
 
     Parameters
     ----------
+    request
+        Request of the job.
+    room
+        The free resources of the nodes, and the jobs on them.
     nodes
-        Nodes that the job may have, rising.
+        Nodes that the job may have, sorted.
     groups
         Group of every node by level below the top, shape ``(L, nodes)``.
     """
@@ -38,9 +42,9 @@ def fitted(request: ClusterRequest, room: Occupancy, nodes: IntArray, groups: In
 
 
 def new_places(problem: RelocationProblem, room: Occupancy, moving: Sequence[PlacedJob]) -> dict[str, Places] | None:
-    """Return nodes, by id, for jobs that have left theirs; the largest choose first.
+    """Return new nodes, by job id, for jobs that have left theirs; the largest jobs choose first.
 
-    A job that finds none and may be stopped is left out. None if one finds none and must not be stopped.
+    A job without new nodes is left out if it may be stopped. If it must not be stopped, return None.
     """
     room = room.copy()
     open_nodes, groups = np.flatnonzero(~problem.emptied), problem.groups
@@ -56,7 +60,7 @@ def new_places(problem: RelocationProblem, room: Occupancy, moving: Sequence[Pla
 
 
 def _domains(request: ClusterRequest, nodes: IntArray, groups: IntArray) -> list[IntArray]:
-    """Return the places in a list of nodes of each set and group in which a job may stay, the smallest first."""
+    """Return, for each set and group within which a job may stay, the indices into ``nodes``; the smallest first."""
     found: list[IntArray] = []
     for mask in request.masks:
         there = np.flatnonzero(mask[nodes])
@@ -70,7 +74,7 @@ def _domains(request: ClusterRequest, nodes: IntArray, groups: IntArray) -> list
 
 
 def _within(request: ClusterRequest, tasks: IntArray, nodes: IntArray, groups: IntArray) -> Places | None:
-    """Return nodes for a job, of candidates and the number of tasks that each has room for; None if they do not do."""
+    """Return nodes for a job among candidates, given the room of each in tasks; None if they do not suffice."""
     for level, limit in enumerate(request.most_groups):
         if limit > 1:
             kept = _roomiest(groups[level, nodes], tasks, limit)
@@ -79,7 +83,7 @@ def _within(request: ClusterRequest, tasks: IntArray, nodes: IntArray, groups: I
     if levels:
         order = _by_segments(groups[levels[0], nodes], request.segments[levels[0]])
     else:
-        # The roomiest nodes first, so that as few as possible hold all tasks.
+        # Nodes with most room come first, so that as few as possible hold all tasks.
         order = np.argsort(-tasks, kind="stable")
     needed = int(np.searchsorted(np.cumsum(np.sort(tasks[order])[::-1]), request.tasks)) + 1
     part = request.part
@@ -96,7 +100,7 @@ def _within(request: ClusterRequest, tasks: IntArray, nodes: IntArray, groups: I
 
 
 def serve(request: ClusterRequest, places: Sequence[NodeTasks], groups: IntArray) -> bool:
-    """Whether nodes and tasks keep to what a job asks for, whatever is free."""
+    """Return whether nodes and tasks obey a request, regardless of what is free."""
     try:
         check_places("", request, places, groups)
     except InvalidSolutionError:
@@ -105,14 +109,14 @@ def serve(request: ClusterRequest, places: Sequence[NodeTasks], groups: IntArray
 
 
 def _roomiest(group: IntArray, tasks: IntArray, limit: int) -> IntArray:
-    """Return the places of nodes in so many groups, those that have room for the most tasks."""
+    """Return the indices of the nodes in the ``limit`` groups that have room for most tasks."""
     names, row_of = np.unique(group, return_inverse=True)
     room = np.bincount(row_of, tasks, len(names))
     return np.flatnonzero(np.isin(row_of, np.argsort(-room, kind="stable")[:limit]))
 
 
 def _by_segments(group: IntArray, segment: int) -> IntArray:
-    """Return the places of nodes in whole segments of a level, those of the groups with the fewest nodes first."""
+    """Return the indices of nodes in whole segments, in the order of groups with the fewest nodes first."""
     names, row_of = np.unique(group, return_inverse=True)
     sizes = np.bincount(row_of, minlength=len(names))
     smallest = np.argsort(sizes, kind="stable")

@@ -1,4 +1,4 @@
-"""Synthetic relocation problems: a cluster of racks under load, and gangs that find no room."""
+"""Generate relocation problems: a loaded cluster of racks, and gangs that find no room."""
 
 from typing import Annotated, Literal
 
@@ -25,30 +25,30 @@ def synthetic_relocation(
     rng: np.random.Generator,
     tree: FatTreeOptions = DEFAULT_TREE,
     load: Annotated[float, typer.Option(min=0, max=1, help="Share of the nodes that jobs run on.")] = 0.95,
-    fixed: Annotated[float, typer.Option(min=0, max=1, help="Share of the jobs that may not be touched.")] = 0.33,
+    fixed: Annotated[float, typer.Option(min=0, max=1, help="Share of the jobs that must not stop or move.")] = 0.33,
     movable: Annotated[float, typer.Option(min=0, max=1, help="Share of the other jobs that may move.")] = 0.0,
-    compact: Annotated[bool, typer.Option("--compact", help="Jobs that fit a leaf move within one.")] = False,
+    compact: Annotated[bool, typer.Option("--compact", help="Keep jobs that fit a leaf within one leaf.")] = False,
     shared: Annotated[float, typer.Option(min=0, max=1, help="Share of the nodes whose GPUs jobs share.")] = 0.0,
     large: Annotated[float, typer.Option(min=0, max=1, help="Share of the jobs that have 32 or 64 nodes.")] = 0.0,
     gangs: Annotated[int, typer.Option(min=0, max=1000, help="Number of waiting gangs.")] = 1,
     size: Annotated[int, typer.Option(min=1, max=100_000, help="Nodes of a gang, or of each of its segments.")] = 10,
     segments: Annotated[int, typer.Option(min=1, max=1000, help="Segments of a gang, each within a leaf.")] = 1,
     wait_cost: Annotated[
-        float | None, typer.Option(min=0, help="Cost of a gang's waiting on; if not given, it must start.")
+        float | None, typer.Option(min=0, help="Cost of a gang that keeps waiting; if not given, it must start.")
     ] = None,
     drained: Annotated[int, typer.Option(min=0, max=100_000, help="Nodes that have to be emptied.")] = 0,
     costs: Annotated[
-        Literal["nodes", "work"], typer.Option(help="Cost of a stop: nodes, or nodes times age.")
+        Literal["nodes", "work"], typer.Option(help="Cost of a stop: its nodes, or its nodes times its age.")
     ] = "nodes",
 ) -> RelocationProblem:
-    """Draw a cluster of racks under load, gangs that need racks, and nodes to be emptied. Same seed, same files."""
+    """Draw a loaded cluster of racks, gangs that need racks, and nodes to be emptied. Same seed, same files."""
     topology = tree.tree()
     levels = len(topology.hops) - 1
     nodes = topology.size
     if not gangs and not drained:
         raise UsageError("nothing is asked for: give --gangs or --drained")
     if size > tree.nodes_per_leaf:
-        raise UsageError(f"--size is {size}, a leaf has {tree.nodes_per_leaf} nodes")
+        raise UsageError(f"--size is {size}, must be at most {tree.nodes_per_leaf}, the nodes of a leaf")
     if drained > nodes:
         raise UsageError(f"{drained} nodes cannot be drained, the cluster has {nodes}")
     capacity = np.tile([CORES_PER_NODE * THOUSANDTHS, GPUS_PER_NODE * THOUSANDTHS], (nodes, 1))
@@ -67,7 +67,7 @@ def synthetic_relocation(
                 request=request,
                 places=tuple(places),
                 stop_cost=cost if may_stop else None,
-                # To stop a job loses its work; to move it costs a checkpoint.
+                # A stop loses the work of the job, a move costs only a checkpoint.
                 move_cost=0.5 * cost if may_move else None,
             )
         )
@@ -104,7 +104,7 @@ def synthetic_relocation(
 
 
 def _side_by_side(rng: np.random.Generator, is_free: BoolArray, count: int) -> IntArray:
-    """Return free nodes that follow each other from a random one on, as an emptier cluster would have given them."""
+    """Return consecutive free nodes from a random one on, as a cluster with more free nodes would have given them."""
     free = np.flatnonzero(is_free)
     start = int(rng.integers(len(free)))
     return np.sort(np.roll(free, -start)[: min(count, len(free))])

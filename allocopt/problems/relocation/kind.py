@@ -1,4 +1,4 @@
-"""Relocation problems as a kind."""
+"""The kind ``relocation`` of problems."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ from allocopt.problems.relocation.problem import GETS_NODES, Relocation, Relocat
 
 
 class RelocationKind(ProblemKind[RelocationProblem, Relocation]):
-    """Which running jobs stop or move so that gangs start and nodes are emptied, and in which order."""
+    """Problems that stop or move running jobs, in some order, so that gangs start and nodes are emptied."""
 
     name = "relocation"
     problem, solution = RelocationProblem, Relocation
@@ -30,7 +30,7 @@ class RelocationKind(ProblemKind[RelocationProblem, Relocation]):
         return {"relocation": synthetic_relocation}
 
     def trivial(self, problem: RelocationProblem) -> Relocation | None:
-        """Return that all gangs wait, and jobs on nodes to be emptied stop; None where they must not."""
+        """Return the relocation in which all gangs wait and jobs on nodes to be emptied stop; None if not allowed."""
         leaving = problem.leaving
         if any(problem.running[number].stop_cost is None for number in leaving):
             return None
@@ -42,7 +42,7 @@ class RelocationKind(ProblemKind[RelocationProblem, Relocation]):
     def stages(self, problem: RelocationProblem) -> Sequence[Stage]:
         rule, whole = ("cheapest-first",), ("highs", "cp-sat", "scip")
         if all(job.move_cost is None for job in problem.running):
-            # Where nobody moves, the program of leave-first is the whole one.
+            # If no job may move, the program of leave-first is the whole program.
             return (Stage(whole, share=0.8), Stage(rule))
         return (Stage(("leave-first",), share=0.5), Stage(rule, share=0.2), Stage(whole))
 

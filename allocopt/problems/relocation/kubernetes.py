@@ -1,12 +1,12 @@
-"""The relocation problem of a Kubernetes cluster as it is now, of its nodes and pods.
+"""The relocation problem of the present nodes and pods of a Kubernetes cluster.
 
-A pod that its controller makes anew may be deleted: it *stops* if nothing is planned for its successor, and *moves* if
-there is room for that on other nodes. `allocopt.problems.relocation.pods` says which pods stay. A gang stops or moves
-as one. Stopping costs the number of nodes of a gang times the rank of its priority, moving costs half; the lowest
-priority of those that may leave has rank 1, the next one 2.
+A pod may be deleted if its controller recreates it. It *stops* if no room is planned for its successor, and *moves* if
+the successor has room on other nodes. `allocopt.problems.relocation.pods` decides which pods stay. A gang stops or
+moves as a whole. Stopping costs the number of nodes of a gang times the rank of its priority, and moving half of that.
+The lowest priority of gangs that may leave has rank 1, the next one 2.
 
-Every resource that pods request is counted, the number of pods on a node and ports of nodes too. Memory is counted in
-MiB, rounded against the plan: up for pods, down for nodes. Nodes that give more than they have get no pods.
+Every resource that pods request is counted, and also the number of pods on a node and ports of nodes. Memory is counted
+in MiB, rounded conservatively: up for pods, down for nodes. Overcommitted nodes get no pods.
 """
 
 import math
@@ -53,7 +53,7 @@ from allocopt.problems.relocation.problem import (
 _MIB = 2**20
 _PODS = "pods"
 _PRINT_PODS = "`kubectl get pods -A -o json` prints all"
-_MANY = 1_000_000  # pods that a node takes if it does not say how many
+_MANY = 1_000_000  # most pods of a node that states no limit
 _NAMES = {"cpu": CORES, "memory": MEMORY}
 _IN_BYTES = ("memory", "ephemeral-storage", "hugepages-")
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
@@ -64,7 +64,7 @@ Given = Sequence[tuple[Path, Mapping[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class KubernetesRelocation:
-    """A relocation problem, and the pods that its jobs are.
+    """A relocation problem, and the pods that its jobs stand for.
 
     Parameters
     ----------
@@ -73,13 +73,13 @@ class KubernetesRelocation:
     nodes
         Names of its nodes.
     remarks
-        What was counted and how it was taken.
+        Lines about what was counted, and about assumptions.
     units
         Gangs and pods that may leave or start, by the id of their job.
     drained
         Names of the nodes that are to be emptied.
     policies
-        Budgets among them.
+        Policies of the cluster, such as disruption budgets.
     """
 
     problem: RelocationProblem
@@ -90,17 +90,18 @@ class KubernetesRelocation:
     policies: Policies
 
     def commands(self, solution: Relocation) -> list[str]:
-        """Return the commands of ``kubectl`` that do the steps of a plan, for an operator to read and run.
+        """Return the ``kubectl`` commands that carry out a plan, for an operator to read and run.
 
-        Nodes that have to be empty or stay free are cordoned first, those that a gang gets until it starts. Where a new
-        pod goes is the scheduler's choice; the plan says that there is room. Each deletion has to be waited for.
+        Nodes that have to be empty or stay free are cordoned first; so are those of a gang, until it starts. The
+        scheduler chooses the nodes of new pods; the plan only guarantees that there is room. Wait for each deletion to
+        finish before the next command.
         """
         ends = self.problem.ends(solution)
         moved = {node for job in solution.moved(self.problem) for node, _ in ends[job.id]}
         starts = {job: [node for node, _ in ends[job]] for action, job in solution.steps if action is Action.START}
         kept = dict.fromkeys([*self.drained, *(self.nodes.nodes[node] for node in starts.get(FREE_RACKS, ()))])
         found = [f"kubectl cordon {name}" for name in kept]
-        # Nodes that moved pods get as well stay open.
+        # Nodes that moved pods get, too, stay open.
         of_gangs = {node for job, nodes in starts.items() if job != FREE_RACKS for node in nodes} - moved
         is_changed = any(action is not Action.START for action, _ in solution.steps)
         names = [self.nodes.nodes[node] for node in sorted(of_gangs) if is_changed]
@@ -121,7 +122,7 @@ class KubernetesRelocation:
         return [one.pod.id for one in self.units[job].pods] if job in self.units else []
 
     def notes(self, solution: Relocation) -> list[str]:
-        """Return what has to be looked at when a plan is carried out."""
+        """Return notes on what an operator has to watch when the plan is carried out."""
         leaving = [*solution.stopped(self.problem), *solution.moved(self.problem)]
         return budget_notes([self.units[job.id] for job in leaving], self.policies)
 
@@ -129,25 +130,25 @@ class KubernetesRelocation:
 def kubernetes_relocation(
     given: Given, aims: Aims, name: str, labels: Sequence[str] = (), include: Collection[str] = ()
 ) -> KubernetesRelocation:
-    """Return the problem of nodes, pods and what is beside them.
+    """Return the problem of nodes, pods and other objects of a cluster.
 
     Parameters
     ----------
     given
         Objects with the files that they come from; one of them has nodes.
     aims
-        What is asked for.
+        The aims of the relocation.
     name
         Name of the problem.
     labels, include
-        Labels of the levels, and reasons for which nodes take no pods that are ignored; see `read_cluster`.
+        Labels of the levels, and reasons why nodes take no pods that are to be ignored; see `read_cluster`.
 
     Raises
     ------
     BadFileError
         If an object cannot be read; the place has its namespace and name.
     UsageError
-        If what is asked for does not exist or may not start.
+        If a job or node of the aims does not exist, or may not start.
     """
     aims.check()
     objects = KubernetesObjects.of(given, may_be_empty=True)
@@ -155,7 +156,7 @@ def kubernetes_relocation(
     if not objects.nodes:
         raise no_nodes(given[0][1], path)
     if not objects.pods:
-        raise UsageError(f"{path}: no pod is given, so that nobody can stop or move; {_PRINT_PODS}")
+        raise UsageError(f"{path}: no pod is given, so that none can stop or move; {_PRINT_PODS}")
     with problem_faults_named(path):
         cluster = cluster_of(objects, path, labels)
         available = cluster.available(include)
@@ -166,7 +167,7 @@ def kubernetes_relocation(
 
 @dataclass(slots=True)
 class _Asked:
-    """What a pod asks for: amounts by column and the nodes that it may have; equal pods ask for the same."""
+    """The request of a pod: amounts by column, and the nodes that it may have."""
 
     amounts: dict[str, int]
     mask: BoolArray
@@ -174,7 +175,7 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Builder:
-    """A problem while it is made of objects."""
+    """Builds the problem from objects."""
 
     objects: KubernetesObjects
     cluster: Cluster
@@ -184,7 +185,7 @@ class _Builder:
     path: Path
     told: Counter[str] = field(default_factory=Counter)
     stays: Counter[str] = field(default_factory=Counter)
-    open: BoolArray = field(init=False)  # nodes that take pods at all
+    open: BoolArray = field(init=False)  # whether each node takes pods
     masks: dict[str, BoolArray] = field(default_factory=dict)
     labelled: dict[tuple[str, str], set[int]] = field(default_factory=dict)  # nodes by label and value
     number_of: dict[str, int] = field(init=False)
@@ -202,13 +203,13 @@ class _Builder:
         self.open = np.array([not (set(node.closed) - self.include) for node in self.nodes], dtype=np.bool_)
         if ALL in self.include:
             self.open[:] = True
-        # Names are printed in commands.
+        # Commands contain names, so refuse names that a shell could misread.
         odd = next((name for name in self.cluster.topology.nodes if not _NAME.fullmatch(name)), None)
         if odd is not None:
             raise bad_file(self.path, f"has a node with the name {shown(odd)}, which Kubernetes does not allow")
 
     def relocation(self, aims: Aims, name: str, remarks: Sequence[str]) -> KubernetesRelocation:
-        """Return the problem."""
+        """Return the problem of the aims."""
         policies = Policies.of(self.objects)
         emptied = aims.emptied(self.cluster.topology)
         held = self._held()
@@ -227,7 +228,7 @@ class _Builder:
         for unit in running:
             if unit.id in leaving and not self._is_uniform(unit, asked):
                 leaving.pop(unit.id)
-                self.stays["of gangs whose pods ask for different things"] += len(unit.pods)
+                self.stays["of gangs whose pods have different requests"] += len(unit.pods)
         jobs = self._placed(running, leaving.keys(), rules, asked, aims, waiting)
         gangs = [gang for unit in waiting for gang in self._gangs(unit, rules, asked, aims)]
         racks = aims.free_racks(self.cluster.topology, len(self.columns))
@@ -253,7 +254,7 @@ class _Builder:
         )
 
     def _held(self) -> list[HeldPod]:
-        """Return the pods that hold something of a node, and those that wait; pods of nodes only make these smaller."""
+        """Return the pods that have a node or wait for one, without pods that have ended."""
         bound = {
             f"{one.metadata.namespace}/{one.pod}": one.node
             for one in self.objects.read(BindRequest, "BindRequest")
@@ -306,12 +307,12 @@ class _Builder:
         return None if why is None else self._stay(why, unit)
 
     def _stay(self, why: str, unit: Unit) -> str:
-        # Pods of nodes are counted apart: every node has them.
+        # Pods of DaemonSets and of nodes have their own remark, because every node has them.
         self.stays[why] += sum(one.node in self.number_of and not one.pod.of_node for one in unit.pods)
         return why
 
     def _most_groups(self, unit: Unit, rules: Rules) -> tuple[int, ...] | None:
-        """Return how many groups of each level a unit may span, from the leaves; None if that is not modelled."""
+        """Return how many groups of each level a unit may span, from the leaves, 0 for any; None if not modelled."""
         below = len(self.cluster.topology.tree.hops) - 1
         label = rules.level(unit)
         if label is None or (label and label not in self.levels):
@@ -323,11 +324,11 @@ class _Builder:
         amounts = {key: _units(one.where, key, amount, up=True) for key, amount in one.pod.requests(one.where).items()}
         amounts = {key: amount for key, amount in amounts.items() if amount} | {_PODS: 1}
         amounts |= {f"port {port}": 1 for port in one.pod.host_ports & set(ports)}
-        # A pod that stays needs no other nodes.
+        # The nodes that a pod may have do not matter if it stays.
         return _Asked(amounts, self._mask(one.pod, rules) if may_get_nodes else self.open)
 
     def _mask(self, pod: Pod, rules: Rules) -> BoolArray:
-        """Return the nodes that a pod may have by what it tolerates and requires."""
+        """Return whether each node is allowed by the tolerations, affinity, selector and volumes of a pod."""
         spec, volumes = pod.spec, rules.volumes(pod)
         required = spec.affinity.of_node if spec.affinity else None
         told = (*(spec.tolerations or ()), *([required] if required else ()), *volumes)
@@ -351,7 +352,7 @@ class _Builder:
         return found
 
     def _count(self, running: Sequence[Unit], asked: Mapping[int, _Asked]) -> None:
-        """Find what nodes have for the pods of the problem; close those that say nothing or give too much."""
+        """Set the capacity of nodes for the pods of the problem; close nodes that state none or are overcommitted."""
         places = [f"{self.path}: node {node.metadata.name!r}" for node in self.nodes]
         told = [quantities(place, node.status.allocatable) for place, node in zip(places, self.nodes, strict=True)]
         keys = {key for one in asked.values() for key in one.amounts}
@@ -372,8 +373,8 @@ class _Builder:
                         row[column[key]] += -amount if of_daemons else amount
         is_silent = np.array([not amounts for amounts in told], dtype=np.bool_)
         is_over = (used > self.capacity).any(axis=1) | (self.capacity < 0).any(axis=1)
-        self.told["nodes that do not say what they have, which get no pods"] = int(is_silent.sum())
-        self.told["nodes that give more than they have, which get no pods"] = int((is_over & ~is_silent).sum())
+        self.told["nodes without allocatable resources, which get no pods"] = int(is_silent.sum())
+        self.told["overcommitted nodes, which get no pods"] = int((is_over & ~is_silent).sum())
         self.capacity = np.maximum(self.capacity, used)
         self._close(is_silent | is_over, asked)
 
@@ -387,7 +388,7 @@ class _Builder:
         return len(self._kinds(unit, asked)) == 1
 
     def _kinds(self, unit: Unit, asked: Mapping[int, _Asked]) -> list[list[HeldPod]]:
-        """Return the pods of a unit by what they ask for."""
+        """Return the pods of a unit, grouped by equal requests."""
         kinds: dict[tuple[object, bytes], list[HeldPod]] = {}
         for one in unit.pods:
             mine = asked[id(one)]
@@ -409,9 +410,9 @@ class _Builder:
         aims: Aims,
         waiting: Sequence[Unit],
     ) -> list[PlacedJob]:
-        """Return the jobs of all units on nodes: one of a unit that may leave, one of each pod that stays."""
+        """Return the running jobs: one for each unit that may leave, and one for each pod that stays."""
         ranks = sorted({unit.priority for unit in running if unit.id in leaving})
-        # The successor of a pod of higher priority would take the room that it has left.
+        # A pod of higher priority must not stop: its successor would take the room before the gang does.
         most = min((unit.priority for unit in waiting), default=None)
         below = (0,) * (len(self.cluster.topology.tree.hops) - 1)
         jobs = []
@@ -444,13 +445,13 @@ class _Builder:
         return NodeTasks(self.number_of[node or ""], tasks)
 
     def _gangs(self, unit: Unit, rules: Rules, asked: Mapping[int, _Asked], aims: Aims) -> list[WaitingGang]:
-        """Return what a waiting unit asks for: one gang for each kind of its pods."""
+        """Return the gangs of a waiting unit, one for each group of its pods with equal requests."""
         kinds = self._kinds(unit, asked)
         most = self._most_groups(unit, rules)
         if most is None:
             raise UsageError(f"--start {unit.id}: it must stay within a level that is not modelled")
         if len(kinds) > 1 and (any(most) or aims.within is not None):
-            raise UsageError(f"--start {unit.id}: its pods ask for different things, and must stay within one group")
+            raise UsageError(f"--start {unit.id}: its pods have different requests, and must stay within one group")
         gangs = []
         for number, pods in enumerate(kinds, 1):
             request = aims.kept_within(self.cluster.topology, self._request(pods, asked, most))
@@ -467,7 +468,7 @@ class _Builder:
         found = [
             *(f"{what}: {count}" for what, count in sorted(self.told.items()) if count),
             *by_reason(self.stays),
-            *([f"pods of DaemonSets and of the nodes, whose room is taken off: {of_nodes}"] if of_nodes else []),
+            *([f"pods of DaemonSets and of the nodes, subtracted from capacities: {of_nodes}"] if of_nodes else []),
             *([f"pods on nodes that are left out, not counted: {outside}"] if outside else []),
             *(
                 [f"waiting pods for which Kubernetes keeps room on a node, not counted: {nominated}"]
@@ -491,7 +492,7 @@ class _Builder:
 
 
 def _labels(node: Node) -> dict[str, str]:
-    """Return the labels of a node; its name is one, also where a file leaves it out."""
+    """Return the labels of a node, with its host name even if the file leaves that label out."""
     return {"kubernetes.io/hostname": node.metadata.name, **node.metadata.labels}
 
 
@@ -501,9 +502,9 @@ def _part(unit: Unit, is_placed: bool) -> Unit:
 
 
 def _units(where: str, key: str, amount: Fraction, *, up: bool) -> int:
-    """Return an amount in whole units of its column: thousandths of cores, MiB of what counts in bytes."""
+    """Return an amount in whole units of its column: thousandths of cores, MiB of resources given in bytes."""
     scale = Fraction(THOUSANDTHS) if key == "cpu" else Fraction(1, _MIB) if key.startswith(_IN_BYTES) else Fraction(1)
     found = math.ceil(amount * scale) if up else math.floor(amount * scale)
     if found > LARGEST_AMOUNT:
-        raise bad_file(f"{where}: {key}", f"is {found}, more than 2^41, the most that is read")
+        raise bad_file(f"{where}: {key}", f"is {found}, must be at most 2^41")
     return found

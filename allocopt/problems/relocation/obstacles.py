@@ -1,4 +1,4 @@
-"""Why nothing helps: the fewest jobs that would have to become stoppable for a relocation to exist."""
+"""Explain why there is no relocation: find the fewest jobs that would have to be allowed to stop."""
 
 from dataclasses import replace
 
@@ -6,9 +6,9 @@ from allocopt.problems.relocation.problem import PlacedJob, Relocation, Relocati
 
 
 def all_stoppable(problem: RelocationProblem) -> RelocationProblem:
-    """Return the problem in which every job may stop: for nothing if it may stop anyway, else for 1.
+    """Return the problem in which every job may stop, at cost 0 if it may stop anyway and at cost 1 otherwise.
 
-    Moves cost nothing. The optimum is the least number of jobs that stand in the way; `obstacles` names them.
+    Moves cost nothing. The optimum is the least number of jobs that are in the way; `obstacles` names them.
     """
     running = [
         replace(
@@ -24,6 +24,6 @@ def all_stoppable(problem: RelocationProblem) -> RelocationProblem:
 
 
 def obstacles(problem: RelocationProblem, solution: Relocation) -> list[PlacedJob]:
-    """Return the jobs that must not stop, and are stopped by a solution of `all_stoppable`."""
+    """Return the jobs that a solution of `all_stoppable` stops although they must not stop."""
     pairs = zip(problem.running, solution.running, strict=True)
     return [job for job, places in pairs if places is None and job.stop_cost is None]

@@ -1,11 +1,11 @@
-"""The order in which jobs stop, move and start, so that every step finds the room that it needs.
+"""Find the order in which jobs stop, move and start, so that every step finds the room that it needs.
 
-Stops come first and starts last: a stop only frees nodes, and a start only takes some. Between them a move waits until
-its new nodes are free. A move is *safe* if no other job that has not moved yet wants one of its new nodes: done at
-once, it is in nobody's way. If whole nodes are moved, every move that finds its nodes free is safe, so that only jobs
-in a circle, and those behind it, are left over. Of these, as few as possible are parked. They are found by a search
-over who has moved and who is parked, fewest parked first; once it has met `MOST_STATES` states, the job that stands in
-the way of most others is parked.
+Stops come first and starts last: a stop only frees nodes, and a start only takes some. Between them, a move waits until
+its new nodes are free. A move is *safe* if no other job that has still to move wants one of its new nodes; such a move
+blocks no other and is done at once. If jobs move to whole nodes, every move whose nodes are free is safe. Only jobs in
+a circle, and jobs that wait for them, are left over. As few of them as possible are parked. A search over the sets of
+moved and parked jobs, fewest parked jobs first, finds them. If it meets more than `MOST_STATES` states, the job that
+blocks most others is parked instead.
 """
 
 from collections import Counter
@@ -28,19 +28,19 @@ MOST_STATES = 2000
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """A relocation with its steps, and whether no order has fewer parked jobs."""
+    """A relocation with its steps, and whether it is proved that no order has fewer parked jobs."""
 
     relocation: Relocation
     is_least: bool
 
 
 def ordered(problem: RelocationProblem, running: Sequence[Places | None], waiting: Sequence[Places]) -> Ordered:
-    """Return the relocation that puts jobs on these nodes, with steps.
+    """Return the relocation that puts jobs on these nodes, with its steps.
 
     Parameters
     ----------
     running, waiting
-        Nodes and tasks of every job at the end, as `Relocation` has them; together they must fit.
+        Nodes and tasks of every job at the end, as in `Relocation`; together they must fit.
     """
     target = Relocation(tuple(running), tuple(waiting))
     steps = [Step(Action.STOP, job.id) for job in target.stopped(problem)]
@@ -63,7 +63,7 @@ class _Moves:
         self._to = {job.id: at for job, at in pairs if job.id in self._jobs and at is not None}
 
     def order(self) -> tuple[list[Step], bool]:
-        """Return the steps, and whether no order parks fewer jobs."""
+        """Return the steps, and whether it is proved that no order parks fewer jobs."""
         steps: list[Step] = []
         pending = dict.fromkeys(self._jobs)
         wanted = Counter(node for job in pending for node, _ in self._to[job])
@@ -100,7 +100,7 @@ class _Moves:
         self._room.enter(job, one.request, self._to[job])
 
     def _undo(self, steps: Sequence[Step]) -> None:
-        """Bring the jobs of these steps back to where they were before any of them."""
+        """Return the jobs of these steps to their nodes before the first of them."""
         for action, job in reversed(steps):
             one = self._jobs[job]
             if action is Action.MOVE:
@@ -143,7 +143,7 @@ class _Moves:
         return None
 
     def _greedy(self, pending: list[str]) -> list[Step]:
-        """Move who can; where nobody can, park who stands in the way of most."""
+        """Return steps that move a job whenever one can move, and otherwise park the job that blocks most others."""
         steps: list[Step] = []
         parked: set[str] = set()
         while pending:

@@ -1,7 +1,8 @@
-"""Which pods of Kubernetes belong together, and which of them may leave their nodes.
+"""Find the pods of Kubernetes that belong together, and those that may leave their nodes.
 
-A pod may leave if its controller makes it anew, nobody forbids it, and what it requires of a node can be expressed as a
-set of nodes. Whatever is not understood keeps a pod where it is. `RULES` has the reasons, one function each.
+A pod may leave if its controller recreates it, no policy forbids it, and its requirements of a node can be expressed as
+a set of nodes. A pod with any requirement that is not modelled stays. `_WHO_STAYS` and `_WHERE` list the reasons, one
+function each.
 """
 
 from collections import Counter
@@ -39,7 +40,7 @@ CONTROLLERS = frozenset(
         "PodClique",
     )
 )
-"""Kinds of controllers that make a pod anew after it is deleted."""
+"""Kinds of controllers that recreate a pod after it is deleted."""
 _GANG_LABELS = (
     "scheduling.x-k8s.io/pod-group",  # coscheduling, and its older label
     "pod-group.scheduling.sigs.k8s.io",
@@ -78,12 +79,12 @@ READ = frozenset(
         "BindRequest",
     )
 )
-"""Kinds of objects beside nodes, pods and topologies that are used."""
+"""Kinds of objects that are used, apart from nodes, pods and topologies."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldPod:
-    """A pod, where it is given, and the node that it holds something of; None if it waits."""
+    """A pod, its place in the files, and its node; None if it waits."""
 
     pod: Pod
     where: str
@@ -107,7 +108,7 @@ class Unit:
 
 @dataclass(slots=True)
 class Policies:
-    """What the objects beside nodes and pods say, by name."""
+    """Contents of the objects apart from nodes and pods, by name."""
 
     budgets: list[Budget] = field(default_factory=list)
     groups: dict[str, PodGroup] = field(default_factory=dict)
@@ -118,7 +119,7 @@ class Policies:
 
     @classmethod
     def of(cls, objects: KubernetesObjects) -> "Policies":
-        """Read the objects of these kinds."""
+        """Return the policies that the objects state."""
         groups = objects.read(PodGroup, "PodGroup")
         return cls(
             budgets=objects.read(Budget, "PodDisruptionBudget"),
@@ -134,7 +135,7 @@ class Policies:
 def units_of(pods: Sequence[HeldPod]) -> list[Unit]:
     """Return the gangs and single pods, with distinct ids.
 
-    Pods belong together if they share any sign of a gang, such as a label of coscheduling or of a JobSet.
+    Pods belong to the same gang if they share any sign of one, such as a label of coscheduling or of a JobSet.
     """
     above = list(range(len(pods)))
 
@@ -160,7 +161,7 @@ def units_of(pods: Sequence[HeldPod]) -> list[Unit]:
         (f"{held[0].pod.metadata.namespace}/{names[number]}" if number in names else held[0].pod.id, held, number)
         for number, held in members.items()
     ]
-    # Pods of gangs that stay go by their own names.
+    # Pods of gangs that stay are jobs under their own names, so these names must be distinct, too.
     counts = Counter(name for name, _, _ in made)
     counts.update(one.pod.id for _, held, number in made if number in names for one in held)
     return [
@@ -187,7 +188,7 @@ def _signs(pod: Pod) -> Iterable[tuple[str, str]]:
 
 
 class Rules:
-    """Why units stay, asked of all of them after all pods are known."""
+    """Finds the reasons why units stay, once all pods are known."""
 
     def __init__(self, pods: Sequence[HeldPod], policies: Policies) -> None:
         self.policies = policies
@@ -201,7 +202,7 @@ class Rules:
         self._of_job: Counter[str] = Counter(name for one in pods if one.node and (name := _job(one.pod)))
 
     def unmoved(self, unit: Unit) -> str | None:
-        """Return why a unit on nodes stays, None if it may leave."""
+        """Return why a unit on nodes stays; None if it may leave."""
         for one in unit.pods:
             for rule in _WHO_STAYS:
                 if (why := rule(self, one)) is not None:
@@ -209,11 +210,11 @@ class Rules:
         return self.unexpressed(unit) or self._of_unit(unit)
 
     def unexpressed(self, unit: Unit) -> str | None:
-        """Return what a unit requires of its nodes that is not modelled, None for nothing."""
+        """Return a requirement of a unit for its nodes that is not modelled; None if there is none."""
         return next((why for one in unit.pods for rule in _WHERE if (why := rule(self, one)) is not None), None)
 
     def volumes(self, pod: Pod) -> list[NodeSelector]:
-        """Return the nodes from which the volumes of a pod can be reached, as far as they are known."""
+        """Return selectors of the nodes from which the volumes of a pod can be reached, as far as they are known."""
         found = []
         for name in _claims(pod):
             claim = self.policies.claims.get(name)
@@ -223,7 +224,10 @@ class Rules:
         return found
 
     def level(self, unit: Unit) -> str | None:
-        """Return the label of the level that a unit must not leave; empty for none, None if that is not modelled."""
+        """Return the label of the level of which a unit must stay within one group.
+
+        Empty if there is no such rule, None if the rule is not modelled.
+        """
         labels: set[str] = set()
         for one in unit.pods:
             annotations = one.pod.metadata.annotations or {}
@@ -243,12 +247,12 @@ class Rules:
         return labels.pop() if labels else ""
 
     def is_apart(self, pod: Pod) -> bool:
-        """Whether some pod must not be near this one."""
+        """Return whether another pod must not be near this one."""
         space, labels = pod.metadata.namespace, pod.metadata.labels
         return any(term.means(own, space, labels) for own, term in self._apart)
 
     def has_unknown_volume(self, pod: Pod) -> bool:
-        """Whether a pod has a volume of which it is not known from which nodes it can be reached."""
+        """Return whether a pod has a volume for which the nodes that can reach it are not known."""
         if any(volume.ephemeral is not None for volume in pod.spec.volumes or ()):
             return True
         for name in _claims(pod):
@@ -260,7 +264,7 @@ class Rules:
         return False
 
     def is_out_of_retries(self, pod: Pod) -> bool:
-        """Whether the Job of a pod would fail if all its pods were deleted."""
+        """Return whether the Job of a pod would fail if all its pods were deleted."""
         name = _job(pod)
         job = self.policies.jobs.get(name) if name else None
         return job is not None and self._of_job[name or ""] > job.left
@@ -282,13 +286,13 @@ class Rules:
         word = next((one for one in said if one in ("preemptible", "non-preemptible")), "")
         if word or group is None or not is_of_kai:
             return word == "non-preemptible"
-        # Of a class that is not given it is not known whether KAI preempts it.
+        # If the priority class is not given, assume that KAI does not preempt it.
         least = KAI_NON_PREEMPTIBLE if group.class_name else 0
         return self.policies.classes.get(group.class_name, least) >= KAI_NON_PREEMPTIBLE
 
     @property
     def of_unknown_jobs(self) -> int:
-        """Number of pods on nodes of Jobs that are not given, so that their retries are not known."""
+        """Number of pods on nodes whose Job is not given, so that its retries are not known."""
         return sum(count for name, count in self._of_job.items() if name not in self.policies.jobs)
 
 
@@ -301,7 +305,7 @@ def _claims(pod: Pod) -> list[str]:
 
 
 def _job(pod: Pod) -> str | None:
-    """Return the Job that made a pod, None for none."""
+    """Return the Job that made a pod; None if there is none."""
     owner = pod.controller
     return f"{pod.metadata.namespace}/{owner.name}" if owner is not None and owner.kind == "Job" else None
 
@@ -319,7 +323,7 @@ def _has_no_controller(rules: Rules, one: HeldPod) -> str | None:
     if owner is None:
         return "without a controller"
     if owner.kind not in CONTROLLERS:
-        return f"of a controller that is not known to make them anew ({brief(owner.kind)})"
+        return f"of a controller that is not known to recreate them ({brief(owner.kind)})"
     return None
 
 
@@ -349,11 +353,11 @@ def _has_claims(rules: Rules, one: HeldPod) -> str | None:
 def _needs_neighbours(rules: Rules, one: HeldPod) -> str | None:
     affinity = one.pod.spec.affinity
     is_bound = affinity is not None and (affinity.terms_near or affinity.terms_apart)
-    return "that require to be near other pods, or not to be" if is_bound else None
+    return "with required affinity or anti-affinity to other pods" if is_bound else None
 
 
 def _is_unwanted(rules: Rules, one: HeldPod) -> str | None:
-    return "that other pods must not be near" if rules.is_apart(one.pod) else None
+    return "that another pod's anti-affinity keeps away" if rules.is_apart(one.pod) else None
 
 
 def _is_spread(rules: Rules, one: HeldPod) -> str | None:
@@ -373,7 +377,7 @@ _WHO_STAYS: tuple[Rule, ...] = (
     _is_lost,
     _is_last_try,
 )
-"""Rules by which a pod, and its gang, stays whatever it asks for."""
+"""Rules by which a pod, and its gang, stays regardless of its request."""
 _WHERE: tuple[Rule, ...] = (
     _shares_gpus,
     _has_claims,
@@ -382,11 +386,11 @@ _WHERE: tuple[Rule, ...] = (
     _is_spread,
     _has_unknown_volume,
 )
-"""Rules by which what a pod requires of its node is not modelled."""
+"""Rules for requirements of a pod for its node that are not modelled."""
 
 
 def budget_notes(units: Sequence[Unit], policies: Policies) -> list[str]:
-    """Return a line for each budget of which a plan deletes more pods than it allows at once."""
+    """Return a line for each disruption budget that allows fewer deletions at once than a plan has."""
     notes = []
     for budget in policies.budgets:
         of_budget = [
@@ -402,5 +406,5 @@ def budget_notes(units: Sequence[Unit], policies: Policies) -> list[str]:
 
 
 def by_reason(told: Mapping[str, int]) -> list[str]:
-    """Return a line for each reason for which pods stay, and how many they are."""
+    """Return a line for each reason why pods stay, with their number."""
     return [f"pods that stay, {reason}: {count}" for reason, count in sorted(told.items()) if count]

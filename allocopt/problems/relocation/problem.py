@@ -1,12 +1,12 @@
-"""Which running jobs stop or move so that waiting gangs start and nodes are emptied: problem, solution, verifier.
+"""Relocation problems, their solutions and verifier: running jobs stop or move so that gangs start and nodes empty.
 
-A running job stays where it is, moves to other nodes, or stops; each costs what the problem says, and some jobs may do
-only one of these. A waiting gang starts, or waits on at a cost, or must start. At the end nothing runs on nodes that
-have to be emptied. Minimize the costs of stops, moves and gangs that wait on.
+A running job stays, moves to other nodes, or stops. The problem states the cost of each, and jobs that must not stop or
+must not move. A waiting gang starts or keeps waiting at a cost; some gangs must start. At the end no job runs on nodes
+that have to be emptied. Minimize the costs of stops, moves and gangs that keep waiting.
 
-A solution also says in which order this is done. A move frees the old nodes of a job before it takes the new ones, as
-when a batch system queues it again. Jobs that wait for one another's nodes in a circle cannot all move so: one of them
-is *parked*, it leaves first and comes back when its new nodes are free.
+A solution also has the order of the steps. A move frees the old nodes of a job before it takes the new ones, as when a
+batch system requeues it. If jobs wait for one another's nodes in a circle, one of them has to be *parked*: it leaves
+first and returns when its new nodes are free.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ Places = tuple[NodeTasks, ...]
 
 
 class Action(StrEnum):
-    """What a step does with a job."""
+    """Action of a step."""
 
     STOP = "stop"
     """A running job leaves its nodes and gets no others."""
@@ -50,7 +50,7 @@ class Action(StrEnum):
 
 
 GETS_NODES = (Action.MOVE, Action.START)
-"""Actions after which a job has its nodes of the end."""
+"""Actions that give a job its final nodes."""
 
 
 class Step(NamedTuple):
@@ -62,20 +62,22 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedJob:
-    """A job that runs, and what it costs to stop or to move it.
+    """A running job, and the costs of stopping and moving it.
 
     Parameters
     ----------
+    id
+        Name of the job.
     request
-        What it asks for where it moves to.
+        Its request, which new nodes have to meet.
     places
-        Its nodes now, and its tasks on each.
+        Its present nodes, and its tasks on each.
     stop_cost
         Cost of stopping it; None if it must not be stopped.
     move_cost
-        Cost of moving it at all; None if it must not be moved.
+        Cost of moving it to any nodes; None if it must not be moved.
     node_cost
-        Cost of each node that it gives up when it moves, beside `move_cost`.
+        Cost of each node that it gives up when it moves, in addition to `move_cost`.
     """
 
     id: str
@@ -96,7 +98,7 @@ class PlacedJob:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WaitingGang:
-    """A waiting job: what it asks for, and the cost of its waiting on; None if it must start."""
+    """A waiting job, and the cost if it keeps waiting; None if it must start."""
 
     id: str
     request: ClusterRequest
@@ -105,17 +107,17 @@ class WaitingGang:
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """Where every job is at the end, and the steps that lead there.
+    """The final nodes of every job, and the steps that lead there.
 
     Parameters
     ----------
     running
         Nodes and tasks of each running job at the end; None if it is stopped.
     waiting
-        Nodes and tasks of each waiting gang; empty if it waits on.
+        Nodes and tasks of each waiting gang; empty if it keeps waiting.
     steps
-        Every stop, move and start, in the order in which they are done; one of the possible orders, with as few parked
-        jobs as were found (`allocopt.problems.relocation.order`).
+        All stops, moves and starts in order: one of the possible orders, with the fewest parked jobs found
+        (`allocopt.problems.relocation.order`).
     """
 
     running: tuple[Places | None, ...]
@@ -145,23 +147,23 @@ class Relocation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelocationProblem:
-    """Make room on a cluster that runs.
+    """The problem of making room on a running cluster.
 
-    Raises `InvalidProblemError`, which names the job or the field, if shapes do not fit, a number is out of range, or
-    the running jobs break a rule where they are.
+    Raises `InvalidProblemError`, which names the job or the field, if shapes do not match, a number is out of range, or
+    the running jobs do not fit their present nodes.
 
     Parameters
     ----------
     topology
         Groups of the nodes, by level.
     resources
-        Names of what nodes have and jobs share, distinct.
+        Distinct names of the resources of nodes.
     capacity
-        Amounts that the nodes have for all jobs of the problem, shape ``(nodes, resources)``.
+        Amounts of each node for all jobs of the problem, shape ``(nodes, resources)``.
     running, waiting
-        The jobs; their ids are distinct.
+        The jobs, with distinct ids.
     emptied
-        Nodes on which nothing may run at the end, shape ``(nodes,)``.
+        Whether each node has to be empty at the end, shape ``(nodes,)``.
     """
 
     topology: Topology
@@ -172,11 +174,11 @@ class RelocationProblem:
     emptied: BoolArray
     name: str = "unnamed"
     pieces: IntArray = field(init=False, repr=False)
-    """Number of a running job, one of its nodes, and its tasks there, shape ``(3, n)``."""
+    """For each node of each running job: number of the job, node and tasks, shape ``(3, n)``."""
     taken: IntArray = field(init=False, repr=False)
-    """What each of `pieces` takes of its node, shape ``(n, resources)``."""
+    """Amounts that each of `pieces` takes of its node, shape ``(n, resources)``."""
     is_exclusive: BoolArray = field(init=False, repr=False)
-    """Whether each running job has its nodes alone, shape ``(running,)``."""
+    """Whether each running job is exclusive, shape ``(running,)``."""
 
     kind: ClassVar[str] = "relocation"
     sense: ClassVar[Sense] = "min"
@@ -258,11 +260,11 @@ class RelocationProblem:
         return frozenset(np.unique(jobs[self.emptied[nodes]]).tolist())
 
     def ends(self, solution: Relocation) -> dict[str, Places]:
-        """Return the nodes and tasks that jobs have at the end, by id; jobs without nodes are missing."""
+        """Return the final nodes and tasks of jobs, by id, without jobs that have no nodes."""
         return dict(_before_and_after(self, solution)[1])
 
     def costs(self, solution: Relocation) -> Iterator[tuple[str, float]]:
-        """Yield the id of every job that stops, moves or waits on, and what that costs."""
+        """Yield the id of every job that stops, moves or keeps waiting, and the cost of that."""
         for job, places in zip(self.running, solution.running, strict=True):
             if places is None:
                 yield job.id, float(job.stop_cost or 0.0)
@@ -274,18 +276,18 @@ class RelocationProblem:
                 yield gang.id, float(gang.wait_cost or 0.0)
 
     def steps_and_costs(self, solution: Relocation) -> Iterator[tuple[Action, str, float | None]]:
-        """Yield the steps with the cost of each stop and move, None for other steps."""
+        """Yield the steps with the cost of each stop and move; None for other steps."""
         costs = dict(self.costs(solution))
         for action, job in solution.steps:
             yield action, job, costs.get(job) if action in (Action.STOP, Action.MOVE) else None
 
     def objective(self, solution: Relocation) -> float:
-        """Return the objective of a solution, whether it obeys the rules or not."""
+        """Return the objective of a solution, even if it breaks rules."""
         return float(sum(cost for _, cost in self.costs(solution)))
 
 
 class Occupancy:
-    """Who is on which nodes, and what is free, as jobs come and go.
+    """The jobs on nodes and the free amounts, as jobs come and go.
 
     `enter` raises `InvalidSolutionError` if there is no room for a job.
     """
@@ -294,7 +296,7 @@ class Occupancy:
         self._resources = problem.resources
         self.free = problem.capacity.copy()
         self.users = np.zeros(problem.size, dtype=np.int64)
-        self.alone = np.zeros(problem.size, dtype=np.bool_)  # nodes that a job has alone
+        self.alone = np.zeros(problem.size, dtype=np.bool_)  # whether an exclusive job has each node
 
     @classmethod
     def at_first(cls, problem: RelocationProblem) -> "Occupancy":
@@ -307,19 +309,19 @@ class Occupancy:
         return found
 
     def copy(self) -> "Occupancy":
-        """Return the same occupancy, to be changed on its own."""
+        """Return a copy that can be changed independently."""
         found = copy(self)
         found.free, found.users, found.alone = self.free.copy(), self.users.copy(), self.alone.copy()
         return found
 
     def fits(self, request: ClusterRequest, places: Places) -> bool:
-        """Whether there is room for a job on these nodes."""
+        """Return whether there is room for a job on these nodes."""
         nodes, amounts = _amounts(request, places)
         is_shared = self.alone[nodes].any() or (request.is_exclusive and self.users[nodes].any())
         return not is_shared and bool((amounts <= self.free[nodes]).all())
 
     def enter(self, job: str, request: ClusterRequest, places: Places) -> None:
-        """Let a job take nodes."""
+        """Add a job to its nodes."""
         nodes, amounts = _amounts(request, places)
         shared = self.alone[nodes] | (request.is_exclusive & (self.users[nodes] > 0))
         if shared.any():
@@ -332,11 +334,11 @@ class Occupancy:
         self._change(request, nodes, amounts, 1)
 
     def release(self, request: ClusterRequest, places: Places) -> None:
-        """Take a job off its nodes."""
+        """Remove a job from its nodes."""
         self._change(request, *_amounts(request, places), -1)
 
     def release_all(self, problem: RelocationProblem, numbers: IntArray) -> None:
-        """Take running jobs, given by their numbers, off the nodes that they have in the problem."""
+        """Remove running jobs, given by number, from the nodes that they have in the problem."""
         jobs, nodes, _ = problem.pieces
         is_gone = np.zeros(len(problem.running), dtype=np.bool_)
         is_gone[numbers] = True
@@ -353,10 +355,10 @@ class Occupancy:
 
 
 def _check_places_now(problem: RelocationProblem) -> None:
-    """Raise `InvalidProblemError` if running jobs break a rule where they are."""
+    """Raise `InvalidProblemError` if running jobs do not fit their present nodes."""
     if _is_possible(problem):
         return
-    # One job after the other, to say who it is.
+    # Repeat the check job by job, so that the error names the job.
     try:
         room = Occupancy(problem)
         for job in problem.running:
@@ -367,7 +369,7 @@ def _check_places_now(problem: RelocationProblem) -> None:
 
 
 def _is_possible(problem: RelocationProblem) -> bool:
-    """Whether the running jobs fit where they are."""
+    """Return whether the running jobs fit their present nodes."""
     jobs, nodes, tasks = problem.pieces
     if not len(nodes):
         return True
@@ -379,14 +381,14 @@ def _is_possible(problem: RelocationProblem) -> bool:
 
 
 def sorted_places(places: Sequence[tuple[int, int]]) -> Places:
-    """Return nodes and tasks by node."""
+    """Return nodes and tasks, sorted by node."""
     if isinstance(places, tuple) and all(type(one) is NodeTasks for one in places) and list(places) == sorted(places):
         return places
     return tuple(sorted(NodeTasks(int(node), int(tasks)) for node, tasks in places))
 
 
 def check_nodes(name: str, places: Places, size: int) -> None:
-    """Raise `InvalidSolutionError` unless all nodes exist, each once, and have a task."""
+    """Raise `InvalidSolutionError` unless all nodes exist, are distinct, and have a task."""
     nodes = [node for node, _ in places]
     for node, tasks in places:
         if not 0 <= node < size or tasks < 1:
@@ -396,9 +398,9 @@ def check_nodes(name: str, places: Places, size: int) -> None:
 
 
 def verify_relocation(problem: RelocationProblem, solution: Relocation) -> float:
-    """Return the cost of a relocation; raise `InvalidSolutionError` for a broken rule, with job or node.
+    """Return the cost of a relocation; raise `InvalidSolutionError`, with job or node, if it breaks a rule.
 
-    Every step is carried out, and each has to find the room that it needs at that moment.
+    The check carries out all steps in order; each has to find the room that it needs.
     """
     pairs = (("running jobs", problem.running, solution.running), ("waiting gangs", problem.waiting, solution.waiting))
     for what, jobs, places in pairs:
@@ -417,13 +419,13 @@ def verify_relocation(problem: RelocationProblem, solution: Relocation) -> float
             check_places(f"job {gang.id!r}", gang.request, at, groups)
             _check_emptied(problem, gang.id, at)
         elif gang.wait_cost is None:
-            raise InvalidSolutionError(f"job {gang.id!r} waits on, but it must start")
+            raise InvalidSolutionError(f"job {gang.id!r} keeps waiting, but it must start")
     _check_steps(problem, solution)
     return problem.objective(solution)
 
 
 def _check_change(problem: RelocationProblem, job: PlacedJob, at: Places | None, groups: IntArray) -> None:
-    """Check that a running job may stop, or move to these nodes."""
+    """Raise `InvalidSolutionError` unless a running job may stop, or move to these nodes."""
     if at is None:
         if job.stop_cost is None:
             raise InvalidSolutionError(f"job {job.id!r} is stopped, which it must not be")
@@ -441,7 +443,7 @@ def _check_emptied(problem: RelocationProblem, job: str, places: Places) -> None
 
 
 def _check_steps(problem: RelocationProblem, solution: Relocation) -> None:
-    """Carry the steps out, one after the other, and compare what they have done with what the solution says."""
+    """Carry out the steps in order; raise `InvalidSolutionError` unless they lead to the solution's final nodes."""
     held, wanted = _before_and_after(problem, solution)
     requests = {job.id: job.request for job in problem.running}
     requests |= {gang.id: gang.request for gang in problem.waiting}
@@ -458,7 +460,7 @@ def _check_steps(problem: RelocationProblem, solution: Relocation) -> None:
         if job not in requests:
             raise InvalidSolutionError(f"{step}: the job is not in the instance")
         if job not in changes[action] or job in done or (action is Action.PARK and job not in held):
-            raise InvalidSolutionError(f"{step}: this is not what the solution says of the job, or it is done already")
+            raise InvalidSolutionError(f"{step}: the solution does not have this action for the job, or has it twice")
         if job in held:
             room.release(requests[job], held.pop(job))
         if action is Action.PARK:
@@ -467,13 +469,13 @@ def _check_steps(problem: RelocationProblem, solution: Relocation) -> None:
         if action is not Action.STOP:
             room.enter(job, requests[job], wanted[job])
     for missing in sorted((changes[Action.STOP] | changes[Action.MOVE] | changes[Action.START]) - done):
-        raise InvalidSolutionError(f"no step does what the solution says of job {missing!r}")
+        raise InvalidSolutionError(f"the step that stops, moves or starts job {missing!r} is missing")
 
 
 def _before_and_after(
     problem: RelocationProblem, solution: Relocation
 ) -> tuple[dict[str, Places], Mapping[str, Places]]:
-    """Return the places of the jobs that run, by id, before the first step and after the last one."""
+    """Return the places of running jobs, by id, before the first step and after the last one."""
     before = {job.id: job.places for job in problem.running}
     after = {job.id: at for job, at in zip(problem.running, solution.running, strict=True) if at is not None}
     after |= {gang.id: at for gang, at in zip(problem.waiting, solution.waiting, strict=True) if at}
@@ -481,6 +483,6 @@ def _before_and_after(
 
 
 def _amounts(request: ClusterRequest, places: Places) -> tuple[IntArray, IntArray]:
-    """Return the nodes of a job, and what it takes of each."""
+    """Return the nodes of a job, and the amounts that it takes of each."""
     nodes, tasks = np.array(places, dtype=np.int64).reshape(-1, 2).T
     return nodes, request.use(tasks)

@@ -1,9 +1,8 @@
-"""The relocation problem of a Slurm cluster as it is now.
+"""The relocation problem of the present state of a Slurm cluster.
 
-A batch job that runs and that Slurm may queue again (``Requeue=1``) may stop or move; all others stay. A job that Slurm
-stops and queues again begins anew, wherever it comes back: stopping it costs its number of nodes, moving it, which
-gives it new nodes at once, costs half. Nodes that take no jobs, such as drained ones, are part of the problem, because
-jobs may still run there; nobody is placed on them.
+A running batch job that Slurm may requeue (``Requeue=1``) may stop or move; all others stay. A requeued job begins anew
+on any nodes. Stopping it costs its number of nodes; moving it costs half, because it gets new nodes at once. Nodes that
+take no jobs, such as drained ones, are part of the problem, because jobs may still run there; no job is placed on them.
 """
 
 import math
@@ -36,11 +35,11 @@ from allocopt.problems.relocation.problem import (
 def snapshot(cluster: Cluster, queue: Queue, aims: Aims, name: str) -> tuple[RelocationProblem, list[str]]:
     """Return the problem of a cluster and its jobs, and remarks about jobs whose records could not be used as written.
 
-    Raises `UsageError` if a job or node that is named does not exist or may not start, or nothing is asked for.
+    Raises `UsageError` if there is no aim, or if a job or node of the aims does not exist or may not start.
     """
     aims.check()
     if not queue.running:
-        raise UsageError("the queue has no running job, so that nobody can stop or move")
+        raise UsageError("the queue has no running job, so that none can stop or move")
     whole = cluster.complete or cluster
     takes_jobs = np.isin(np.array(whole.topology.nodes), np.array(cluster.topology.nodes))
     reservations = {job.id: job.reservation for job in queue.jobs} | {job.id: job.reservation for job in queue.running}
@@ -63,12 +62,12 @@ def snapshot(cluster: Cluster, queue: Queue, aims: Aims, name: str) -> tuple[Rel
 
 
 class _Snapshot:
-    """The running jobs of a cluster, as they are added."""
+    """Collects the running jobs of a cluster."""
 
     def __init__(self, cluster: Cluster, reservations: Mapping[str, str]) -> None:
         self._cluster = cluster
         self._reservations = reservations
-        # Nodes of which the files say what is in use.
+        # Whether the files state what is in use on each node.
         self._is_given: BoolArray = np.any(cluster.free < cluster.capacity, axis=1)
         self._known = frozenset(cluster.topology.nodes)
         self._free = cluster.capacity.copy()
@@ -79,12 +78,12 @@ class _Snapshot:
         self.running: list[PlacedJob] = []
 
     def add(self, job: RunningJob) -> None:
-        """Add a job where it runs; one of which it is not known what it has of its nodes stays, and they are full."""
+        """Add a running job; if its resources on its nodes are not known, it stays and the nodes count as full."""
         if job.is_unplaced:
-            raise UsageError(f"job {job.id} runs on nodes that cannot be read: whether they are free is not known")
+            raise UsageError(f"the nodes of running job {job.id} cannot be read, so it is not known which are free")
         names = sorted({name for name in job.nodes if name in self._known})
         if not names:
-            fault = "of which no node is in the cluster's files" if job.nodes else "whose nodes are not given"
+            fault = "without a node in the cluster's files" if job.nodes else "whose nodes are not given"
             self._told[f"{fault}, not counted"] += 1
             return
         nodes = np.sort(np.array(self._cluster.topology.numbers(names), dtype=np.int64))
@@ -93,16 +92,16 @@ class _Snapshot:
             self._told["that stay, of reservations that are not given"] += 1
             may_leave = False
         try:
-            fault = "of which the files do not say what they have of their nodes"
+            fault = "with unknown resources on their nodes"
             if job.is_known:
                 request = self._as_allocated(job, job.requested().on(self._cluster), nodes)
                 places = self._places(request, nodes)
                 if not self._is_certain(request, nodes):
-                    places, fault = None, "of which the files do not say what they have of each node"
+                    places, fault = None, "with unknown resources on each of their nodes"
         except (UnservedError, BadFileError) as error:
             fault = brief(error.reason) if isinstance(error, UnservedError) else "whose record cannot be read"
         if places is not None and self._is_alone[nodes].any():
-            places, fault = None, "which share nodes of a job that has them alone"
+            places, fault = None, "which share nodes of an exclusive job"
         if places is None:
             self._told[f"that stay, their nodes taken as full, {fault}"] += 1
             request, may_leave = self._unknown(len(nodes)), False
@@ -125,7 +124,7 @@ class _Snapshot:
         )
 
     def within(self, job: str, request: ClusterRequest, takes_jobs: BoolArray) -> ClusterRequest:
-        """Return the request of a job for nodes that take jobs, of its reservation or of none."""
+        """Return the request of a job, limited to nodes that take jobs and that reservations leave to it."""
         held, closed = self._cluster.reserved(self._reservations.get(job, ""))
         names = np.array(self._cluster.topology.nodes)
         allowed = takes_jobs & ~np.isin(names, sorted(closed))
@@ -134,28 +133,28 @@ class _Snapshot:
         return request if allowed.all() else request._replace(masks=request.masks & allowed)
 
     def _has_reservation(self, job: str) -> bool:
-        """Whether the reservation of a job is given, or it has none."""
+        """Return whether a job has no reservation, or one that the files describe."""
         name = self._reservations.get(job, "")
         return not name or name in {one.name for one in self._cluster.reservations}
 
     def _is_certain(self, request: ClusterRequest, nodes: IntArray) -> bool:
-        """Whether it is known what a job has of each of its nodes, or the files say what is in use there."""
+        """Return whether a job's resources on each of its nodes are known, or what is in use there."""
         is_even = request.tasks == len(nodes) * request.most_tasks
         is_whole = request.is_exclusive or len(nodes) == 1
         return is_whole or is_even or bool(self._is_given[nodes].all())
 
     def capacity(self) -> IntArray:
-        """Return what nodes have for the jobs of the problem, less what else is in use by the cluster's files."""
+        """Return the capacity of nodes for the jobs of the problem, without other use by the cluster's files."""
         told = self._cluster.capacity - self._cluster.free
         others = np.maximum(told - (self._cluster.capacity - self._free), 0)
-        # An exclusive job has all of its nodes, whatever it asks for.
+        # An exclusive job has all of its nodes, regardless of its request.
         others[self._is_alone] = 0
         others[self._is_full] = self._free[self._is_full]
         capacity: IntArray = self._cluster.capacity - others
         return capacity
 
     def stay_unlisted(self, capacity: IntArray) -> None:
-        """Add a job that stays for each node that the cluster's files say is in use beyond the jobs of the queue."""
+        """Add a job that stays for each node that is in use, by the cluster's files, beyond the jobs of the queue."""
         less = (capacity < self._cluster.capacity).any(axis=1) & ~self._is_full
         nodes = np.flatnonzero(less)
         if len(nodes):
@@ -166,11 +165,11 @@ class _Snapshot:
             self.running.append(PlacedJob(name, self._unknown(1), (NodeTasks(node, 1),)))
 
     def remarks(self) -> list[str]:
-        """Return a line for each reason for which jobs are taken otherwise, and how many they are."""
+        """Return a line for each reason why jobs are not used as written, with their number."""
         return [f"running jobs {reason}: {count}" for reason, count in sorted(self._told.items())]
 
     def _as_allocated(self, job: RunningJob, request: ClusterRequest, nodes: IntArray) -> ClusterRequest:
-        """Return a request with all cores, memory and GPUs that the job has, which may be more than it asked for."""
+        """Return a request for all cores, memory and GPUs that the job has, which may exceed its own request."""
         if request.is_exclusive:
             return request
         cores = job.allocated_cpus / float(self._cluster.cpus_per_core[nodes].min()) * THOUSANDTHS
@@ -186,7 +185,7 @@ class _Snapshot:
         return request._replace(per_node=per_node)
 
     def _places(self, request: ClusterRequest, nodes: IntArray) -> Places | None:
-        """Return the tasks of a job on its nodes; None if they do not fit there beside the jobs before it."""
+        """Return the tasks of a job on its nodes; None if they do not fit there with the jobs added before."""
         is_shared = request.is_exclusive and self._users[nodes].any()
         if is_shared or not request.least_nodes <= len(nodes) <= request.most_nodes:
             return None
@@ -196,7 +195,7 @@ class _Snapshot:
         return tuple(NodeTasks(node, count) for node, count in zip(nodes.tolist(), tasks.tolist(), strict=True))
 
     def _unknown(self, nodes: int) -> ClusterRequest:
-        """Return a request for so many nodes and nothing of them, for their capacity is what others have."""
+        """Return a request for nodes without resources, because the capacity leaves out those of unknown jobs."""
         nothing = np.zeros(len(self._cluster.resources), dtype=np.int64)
         everywhere = np.ones((1, self._cluster.size), dtype=np.bool_)
         levels = len(self._cluster.topology.tree.hops) - 1
@@ -209,7 +208,7 @@ class _Snapshot:
         self._is_alone[nodes] |= request.is_exclusive
 
     def _stop_being_alone(self, nodes: IntArray) -> None:
-        """Let jobs stay, as unknown ones, that have some of these nodes alone: the files contradict one another."""
+        """Keep exclusive jobs on these nodes in place, with unknown resources, because the files contradict them."""
         shared = set(nodes[self._is_alone[nodes]].tolist())
         for number, job in enumerate(self.running) if shared else ():
             if job.request.is_exclusive and not shared.isdisjoint(node for node, _ in job.places):
@@ -229,14 +228,14 @@ def _gangs(cluster: Cluster, queue: Queue, aims: Aims) -> list[WaitingGang]:
             hint = f"; there are {', '.join(parts[:3])}" if parts else ""
             raise UsageError(f"--start {name}: no job of that id waits{hint}")
         if name in {job.id for job in queue.running}:
-            raise UsageError(f"--start {name}: the job still has its nodes from before")
+            raise UsageError(f"--start {name}: the job still has its nodes from before it was requeued")
         job = waiting[name]
         if job.reservation and job.reservation not in {one.name for one in cluster.reservations}:
             raise UsageError(f"--start {name}: its reservation {job.reservation} is not in the cluster's files")
         if job.waits_for:
             raise UsageError(f"--start {name}: the job may not start now, Slurm gives the reason {job.waits_for}")
         if job.together:
-            raise UsageError(f"--start {name}: it is a component of job {job.together}, which start together")
+            raise UsageError(f"--start {name}: it is one of the components of job {job.together}, which start together")
         try:
             request = job.request.on(cluster)
         except UnservedError as error:
@@ -246,15 +245,17 @@ def _gangs(cluster: Cluster, queue: Queue, aims: Aims) -> list[WaitingGang]:
 
 
 def slurm_commands(steps: Sequence[Step], nodes_of: Mapping[str, str], drained: str = "") -> list[str]:
-    """Return the commands of Slurm that do the steps of a relocation, for an operator to read and run.
+    """Return the Slurm commands that carry out a relocation, for an operator to read and run.
 
-    Nodes to be emptied are drained first. A job that leaves its nodes is queued again and held; one that stops stays
-    held. A job that gets nodes is told to take them, and released. Each command has to be waited for, until the nodes
-    that it frees are idle. Nothing keeps other waiting jobs from nodes that become free. What only keeps racks free
-    has no command.
+    Nodes to be emptied are drained first. A job that leaves its nodes is requeued and held; a stopped job stays held. A
+    job that gets nodes has its node list set, and a moved one is released. After each command, wait until the nodes
+    that it frees are idle. Nothing keeps other waiting jobs from nodes that become free. Keeping racks free needs no
+    command.
 
     Parameters
     ----------
+    steps
+        Steps of the relocation.
     nodes_of
         Hostlist of each job at the end, by id.
     drained

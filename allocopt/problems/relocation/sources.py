@@ -1,6 +1,6 @@
-"""Where a relocation problem of a real cluster comes from: a registered reader for each source of files.
+"""Sources of relocation problems of real clusters: a reader for the files of each system.
 
-A source says by what the files are whether it reads them; `SOURCES` has them in the order in which they are asked.
+A source decides from the files whether it reads them. `SOURCES` lists the sources in the order in which they are tried.
 """
 
 import re
@@ -37,7 +37,7 @@ class GivenFiles:
     queue
         File of jobs or pods, None for none.
     labels, include
-        Labels of the levels, and reasons for which nodes take no jobs that are ignored; see `read_cluster`.
+        Labels of the levels, and reasons why nodes take no jobs that are to be ignored; see `read_cluster`.
     """
 
     cluster: tuple[Path, ...]
@@ -52,12 +52,12 @@ class GivenFiles:
 
     @property
     def shown(self) -> str:
-        """The files in a message."""
+        """Names of the files, for messages."""
         return ",".join(map(str, self.cluster if self.queue is None else (self.queue,)))
 
     @cached_property
     def objects(self) -> tuple[tuple[Path, object], ...]:
-        """What each file holds that is JSON, YAML or an archive by its name or beginning; others hold None."""
+        """Each file with its contents if it is JSON, YAML or an archive, by name or beginning; otherwise None."""
         paths = (*self.cluster, *((self.queue,) if self.queue else ()))
         return tuple((path, _object_in(path)) for path in paths)
 
@@ -71,7 +71,7 @@ def _object_in(path: Path) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A relocation problem of a cluster, and how its plan is told.
+    """A relocation problem of a cluster, and functions that describe its plan.
 
     Parameters
     ----------
@@ -80,13 +80,13 @@ class Snapshot:
     nodes
         Names of its nodes.
     remarks
-        Lines about what was counted, and how what is odd was taken, with the files that they are about.
+        Lines about what was counted and what was assumed, with the names of the files.
     commands
-        Function that returns the commands that carry a plan out.
+        Function that returns the commands that carry out a plan.
     members
-        Function that returns what a job is made of, such as the names of its pods; empty if it is one thing.
+        Function that returns the members of a job, such as the names of its pods; empty if it has none.
     notes
-        Function that returns what has to be looked at when a plan is carried out.
+        Function that returns notes on what an operator has to watch when a plan is carried out.
     """
 
     problem: RelocationProblem
@@ -108,19 +108,19 @@ class Source(Protocol):
     name: str
 
     def reads(self, files: GivenFiles) -> bool:
-        """Whether the files are of this source."""
+        """Return whether this source reads the files."""
 
     def snapshot(self, files: GivenFiles, aims: Aims) -> Snapshot:
         """Return the problem; raise `BadFileError` or `UsageError` as the readers of these files do."""
 
 
 class KubernetesFiles:
-    """What ``kubectl get nodes,pods -A -o json`` prints, in one file or several."""
+    """Source for the output of ``kubectl get nodes,pods -A -o json``, in one file or several."""
 
     name = "Kubernetes"
 
     def reads(self, files: GivenFiles) -> bool:
-        """Whether a file of the cluster holds objects of Kubernetes."""
+        """Return whether a file of the cluster holds objects of Kubernetes."""
         return any(_is_kubernetes(obj) for _, obj in files.objects[: len(files.cluster)])
 
     def snapshot(self, files: GivenFiles, aims: Aims) -> Snapshot:
@@ -152,22 +152,22 @@ _RIGHT = "give what `kubectl get nodes,pods -A -o json` prints"
 
 
 class KaiFiles(KubernetesFiles):
-    """A snapshot of the KAI scheduler, which holds objects of Kubernetes; others may be given beside it."""
+    """Source for snapshots of the KAI scheduler, which hold objects of Kubernetes; more objects may be given."""
 
     name = "KAI"
 
     def reads(self, files: GivenFiles) -> bool:
-        """Whether a file of the cluster is a snapshot, zipped or not."""
+        """Return whether a file of the cluster is a snapshot, zipped or not."""
         return any(kai.is_snapshot(obj) or kai.is_archive(path) for path, obj in files.objects[: len(files.cluster)])
 
 
 class SlurmFiles:
-    """Slurm's files or what it prints, with a queue; this source is asked last, and its readers refuse other files."""
+    """Source for files or output of Slurm, with a queue; it is tried last, and its readers refuse other files."""
 
     name = "Slurm"
 
     def reads(self, files: GivenFiles) -> bool:
-        """Whether the files are read here, as all are that are of no other source."""
+        """Return True, because this source is tried last."""
         return True
 
     def snapshot(self, files: GivenFiles, aims: Aims) -> Snapshot:
@@ -194,7 +194,10 @@ class SlurmFiles:
 
 
 def _hides_states(files: GivenFiles) -> bool:
-    """Whether a cluster is described by Slurm's configuration only, which knows no states; pipes are not read twice."""
+    """Return whether only Slurm's configuration describes the cluster, which has no states of nodes.
+
+    Pipes are not checked, because they cannot be read twice.
+    """
     paths = [path for path, obj in files.objects[: len(files.cluster)] if obj is None and path.is_file()]
     if len(paths) < len(files.cluster):
         return False
@@ -204,11 +207,11 @@ def _hides_states(files: GivenFiles) -> bool:
 
 
 SOURCES: Sequence[Source] = (KaiFiles(), KubernetesFiles(), SlurmFiles())
-"""The sources, in the order in which they are asked."""
+"""The sources, in the order in which they are tried."""
 
 
 def snapshot_of(files: GivenFiles, aims: Aims) -> Snapshot:
-    """Return the problem of a cluster by the source that reads its files."""
+    """Return the problem of a cluster from the first source that reads its files."""
     return next(source for source in SOURCES if source.reads(files)).snapshot(files, aims)
 
 

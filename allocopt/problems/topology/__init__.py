@@ -1,4 +1,4 @@
-"""Which idle nodes each job of a window gets."""
+"""Topology problems: choose the idle nodes that each job of a window gets."""
 
 from allocopt.problems.topology.problem import Allocation, Job, TopologyProblem
 

@@ -1,7 +1,7 @@
 """Certificates of bounds on allocations: prices of parts of groups (FREE), and of block sizes (SCAS).
 
-The formulas, their symbols and proofs are those of ``docs/certificates.md``. Nothing here is used by a solver. Every
-price proves a bound, so prices are rounded first; then all is computed in whole and rational numbers.
+``docs/certificates.md`` has the formulas, symbols and proofs. Only checkers compute bounds with this code, no solver
+does. Any prices prove a bound, so prices are rounded first; everything after that is exact.
 """
 
 import math
@@ -21,26 +21,26 @@ from allocopt.problems.topology.problem import TopologyProblem
 from allocopt.problems.topology.side_constraints import SideConstraints, level_index, segment_sizes
 from allocopt.problems.tree_check import CheckTree, fill_values
 
-GRID = 2**24  # prices of block sizes, in hops, are multiples of one part of it
-LEAST_BITS, MOST_BITS = 20, 44  # prices of parts are multiples of as fine a grid as 64 bits allow, within these powers
-MOST_SAVINGS = 64.0  # a price may be so many times what a job can save
+GRID = 2**24  # prices of block sizes, in hops, are multiples of 1 / GRID
+LEAST_BITS, MOST_BITS = 20, 44  # range of the exponent of the grid of prices of parts; it is as fine as 64 bits allow
+MOST_SAVINGS = 64.0  # prices above this multiple of the largest saving of a job are lowered to it
 EVERYWHERE = SideConstraints()
 
 
 @dataclass(frozen=True, slots=True)
 class PartClass:
-    """Prices of the parts of some groups of one level, which are one class.
+    """Prices of the parts of a class: one or several groups of one level with equal prices.
 
     Parameters
     ----------
     level
         Level of the groups, 1 for leaf switches.
     groups
-        Numbers of the groups, as `Topology.groups_of` has them. Several groups count as a class that offers what any of
-        them offers, as often as it is asked.
+        Numbers of the groups, as in `Topology.groups_of`. A class of several groups counts as an unlimited number of
+        groups, each as large as the largest of them.
     prices
-        What a job pays, in hops, for 0, 1, 2, .. of the nodes of one group: 0 for none, none negative. A larger part
-        costs what the last one costs.
+        Price, in hops, of 0, 1, 2, .. nodes of one group: the first is 0, none is negative. A larger part has the last
+        price.
     """
 
     level: int
@@ -50,7 +50,7 @@ class PartClass:
 
 @dataclass(frozen=True, slots=True)
 class PartPrices(Certificate[TopologyProblem]):
-    """Prices of parts of groups, which bound the cost of FREE and so of every strategy; groups not named are free."""
+    """Prices of parts of groups, which bound the cost of FREE, so of every strategy; other groups have price 0."""
 
     classes: tuple[PartClass, ...] = ()
 
@@ -64,7 +64,7 @@ class PartPrices(Certificate[TopologyProblem]):
         n_idle, levels = len(problem.idle_nodes), len(problem.topology.hops)
         kinds = {(job.nodes, job.placement) for job in problem.jobs}
         merged = sum(len(one.groups) - 1 for one in self.classes)
-        # A group's table is joined to that of the groups before it, for every size of job.
+        # For every job size, the table of each group is joined to that of the groups before it.
         width = max(1, n_idle // max(1, n_idle - merged))
         steps = sum(min(n_idle, 4 * nodes * width) * nodes * levels for nodes, _ in kinds)
         longest = sum(len(one.prices) for one in self.classes)
@@ -86,13 +86,13 @@ class PartPrices(Certificate[TopologyProblem]):
             hops -= count * groups.most_saved(nodes, placement, Fraction(1), scale)
         weight, left = Fraction(problem.fragmentation_weight), problem.n_left
         if weight and left:
-            # The nodes that are left over are one more job, whose hops count by a weight.
+            # The leftover counts as one more job, with weighted hops.
             hops += weight * (formula.top * left - formula.bottom) - groups.most_saved(left, EVERYWHERE, weight, scale)
         largest = max(job.nodes for job in problem.jobs)
         return scale * (hops - Fraction(groups.worth(max(largest, left) if weight else largest), groups.grid))
 
     def _grid(self, problem: TopologyProblem) -> int:
-        """Return in how many parts a hop is divided."""
+        """Return the number of parts of a hop, of which prices are multiples."""
         nodes, hops = _largest_part(problem), problem.topology.hops
         highest = max((price for one in self.classes for price in one.prices[: nodes + 1]), default=0.0)
         if not math.isfinite(highest):
@@ -102,14 +102,14 @@ class PartPrices(Certificate[TopologyProblem]):
         return int(2 ** max(LEAST_BITS, min(MOST_BITS, 58 - math.ceil(math.log2(max(1.0, largest))))))
 
     def rounding(self, problem: TopologyProblem) -> float:
-        # A part of the grid for each price that a job pays, and each gain of what is left over.
+        # Rounding costs at most one part of the grid for each price that a job pays, and each gain of the leftover.
         paid = int(problem.sizes.sum()) + 2 * (problem.n_left if problem.fragmentation_weight else 0)
         scale = HopFormula.of(problem.topology, problem.hop_cost).scale
         return len(problem.topology.hops) * paid * scale / self._grid(problem)
 
 
 def _largest_part(problem: TopologyProblem) -> int:
-    """Return the most nodes that one job takes of a group."""
+    """Return the most nodes that one job, or the leftover, takes from a group."""
     return max(int(problem.sizes.max()), problem.n_left if problem.fragmentation_weight else 0)
 
 
@@ -122,13 +122,13 @@ def _highest_price(problem: TopologyProblem) -> float:
 
 
 class _Classes:
-    """The groups that hold idle nodes, some of them merged to classes, and the prices of their parts."""
+    """The groups that hold idle nodes, some of them merged into classes, and the prices of their parts."""
 
     def __init__(self, problem: TopologyProblem, priced: Sequence[PartClass], grid: int) -> None:
         self.problem, self.grid = problem, grid
         rows = problem.topology.groups_of(problem.idle_nodes)
         formula = HopFormula.of(problem.topology, problem.hop_cost)
-        # Of every level its groups by number, and the group of each idle node.
+        # For every level: the numbers of its groups, and the group of each idle node.
         levels = [np.unique(row, return_inverse=True) for row in rows]
         class_of = [np.full(len(names), -1, dtype=np.int64) for names, _ in levels]
         tables: list[list[int]] = []
@@ -151,7 +151,7 @@ class _Classes:
         self.parent[-1] = -1
         self.idle, self.several = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
         self.members: list[IntArray] = [np.zeros(0, dtype=np.int64)] * n  # idle nodes of each group of a class
-        self.allowed_at = np.zeros(n, dtype=np.int64)  # place of an idle node below each class
+        self.allowed_at = np.zeros(n, dtype=np.int64)  # index of one idle node below each class
         for level, (_, group_of) in enumerate(levels):
             at = place[class_of[level]]
             held = np.bincount(group_of, minlength=len(at))
@@ -175,7 +175,7 @@ class _Classes:
         self.highest = max(map(max, self.tables))
         self.last = np.array([len(table) - 1 for table in self.tables])
         self.first = np.concatenate(([0], np.cumsum(self.last + 1)[:-1]))
-        # Whole numbers of any size where 64 bits are too few.
+        # Use integers of any size if 64 bits are too few.
         kind: Any = np.int64 if self.highest < 2**62 else np.object_
         self.prices = np.array([price for table in self.tables for price in table], dtype=kind)
 
@@ -204,7 +204,7 @@ class _Classes:
             gains = squares * unit.numerator
         else:
             gains = np.array([math.ceil(unit * int(square)) for square in squares], dtype=np.object_)
-        # Larger parts cost what the largest costs that has a price.
+        # Parts larger than the price table have its last price.
         charges = self.prices[self.first[class_of] + np.minimum(count, self.last[class_of])]
         gains, forbidden = gains - nodes * charges.astype(gains.dtype), None
         if placement != EVERYWHERE:
@@ -213,17 +213,17 @@ class _Classes:
             largest += extra
         best = tree.best(gains, largest, forbidden)[nodes]
         if best is None:
-            raise InvalidCertificateError("a job has no place by its own rules: there is no solution to bound")
+            raise InvalidCertificateError("the rules of a job leave no place for it: there is no solution to bound")
         return Fraction(best, nodes * self.grid)
 
     def _ruled(
         self, gains: Any, placement: SideConstraints, nodes: int, class_of: IntArray, count: IntArray, scale: Fraction
     ) -> tuple[BoolArray, int]:
-        """Return what the rules of a job forbid; add what they prefer to gains, and return by how much these grow."""
+        """Return the counts that a job's rules forbid, and the gain of its preference, which is added to ``gains``."""
         topology, extra = self.problem.topology, 0
         if self.is_merged:
-            raise InvalidCertificateError("classes of several groups prove nothing for jobs with rules of their own")
-        # All nodes of a leaf switch are allowed, or none is.
+            raise InvalidCertificateError("classes of several groups prove no bound if jobs have placement rules")
+        # Rules allow all nodes of a leaf switch or none.
         allowed = placement.allowed(topology, self.problem.idle_nodes)
         leaf = self.level == 0
         is_closed = np.zeros(len(leaf), dtype=np.bool_)
@@ -242,7 +242,7 @@ class _Classes:
         return forbidden, extra
 
     def worth(self, largest: int) -> int:
-        """Return the most that parts of at most so many nodes cost together that fit all groups."""
+        """Return the largest total price of parts that fit the groups, each part of at most ``largest`` nodes."""
         total = 0
         for table, held in zip(self.tables, self.members, strict=True):
             if len(held) and max(table) > 0:
@@ -259,7 +259,7 @@ def _rounded(prices: Sequence[float], grid: int, highest: float) -> list[int]:
     found = floors(prices, grid)
     if found[0] != 0 or min(found) < 0:
         raise InvalidCertificateError("prices must begin with 0, and none may be negative")
-    # Any price proves a bound.
+    # Prices may be lowered, because any prices prove a bound.
     return [min(price, math.ceil(highest * grid)) for price in found]
 
 
@@ -269,7 +269,7 @@ def _stretched(table: Sequence[int], length: int) -> list[int]:
 
 @kernel(void(int64[::1], int64[::1]))
 def _fill_worths(prices: IntArray, worths: IntArray) -> None:
-    """Find the largest price of parts that fit 0, 1, .. nodes together; ``worths`` is 0 before."""
+    """Fill ``worths``, 0 before, with the largest total price of parts that fit into 0, 1, .. nodes together."""
     for idle in range(1, worths.size):
         worths[idle] = worths[idle - 1]
         for nodes in range(1, min(idle, prices.size - 1) + 1):
@@ -278,7 +278,7 @@ def _fill_worths(prices: IntArray, worths: IntArray) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SizePrices(Certificate[TopologyProblem]):
-    """Prices of a block by its size, in hops, which bound the cost of SCAS; sizes not named have the price 0."""
+    """Prices of blocks by size, in hops, which bound the cost of SCAS; sizes not named have price 0."""
 
     prices: tuple[tuple[int, float], ...] = ()
 
@@ -290,7 +290,7 @@ class SizePrices(Certificate[TopologyProblem]):
 
     def seconds(self, problem: TopologyProblem) -> float:
         sizes = np.unique(problem.sizes)
-        # A path for each number of nodes behind the cut of the circle, at worst.
+        # In the worst case, one path for each number of nodes behind the cut of the circle.
         work = len(problem.idle_nodes) * len(sizes)
         return 3e-4 + 2e-9 * work * (0.2 * int(sizes[-1]) + 10 * len(problem.topology.hops))
 
@@ -323,7 +323,7 @@ class SizePrices(Certificate[TopologyProblem]):
 
 
 def block_costs(problem: TopologyProblem, sizes: IntArray) -> IntArray:
-    """Return the hop cost, rounded down to the grid, of each block by its size and first position, shape ``(R, m)``."""
+    """Return the hops of each block by size and first position, in parts of GRID, rounded down, shape ``(R, m)``."""
     formula = HopFormula.of(problem.topology, problem.hop_cost)
     rows = problem.topology.groups_of(problem.idle_nodes)
     groups = np.array([np.unique(row, return_inverse=True)[1] for row in rows], dtype=np.int64)
@@ -340,7 +340,7 @@ def block_costs(problem: TopologyProblem, sizes: IntArray) -> IntArray:
 
 @kernel(void(int64[:, ::1], int64[::1], int64[::1], int64[::1], int64[:, ::1]))
 def _fill_block_hops(groups: IntArray, weights: IntArray, sizes: IntArray, counts: IntArray, hops: IntArray) -> None:
-    """Take what each block saves, times its nodes, off its hops; ``counts`` is scratch of 0 for each group."""
+    """Subtract the saving of each block, times its nodes, from its hops; ``counts`` is scratch, 0 for each group."""
     n_levels, m = groups.shape
     for level in range(n_levels):
         for r in range(sizes.size):
@@ -361,9 +361,9 @@ def _fill_block_hops(groups: IntArray, weights: IntArray, sizes: IntArray, count
 
 @kernel(int64(int64[:, ::1], int64[::1], int64[:, ::1]))
 def _least_path(costs: IntArray, sizes: IntArray, labels: IntArray) -> int:
-    """Return the least sum of disjoint blocks of the circle.
+    """Return the least total cost of disjoint blocks of the circle.
 
-    Case k has a block with k nodes at the head of the line, across the cut; case 0 has none.
+    In case k a block lies across the cut, with k nodes at the beginning of the line; in case 0 no block does.
     """
     m, largest = costs.shape[1], sizes[sizes.size - 1]
     line, own = labels[0], labels[1]
@@ -375,7 +375,7 @@ def _least_path(costs: IntArray, sizes: IntArray, labels: IntArray) -> int:
                 line[at] = min(line[at], line[at - sizes[r]] + costs[r, at - sizes[r]])
     best = line[m]
     for k in range(1, largest):
-        # No path from k to e is shorter than those from the head to both differ.
+        # A path from k to e is at least as long as the difference of the paths from the beginning to e and to k.
         is_shorter = False
         for r in range(sizes.size):
             end = m - sizes[r] + k

@@ -41,7 +41,7 @@ _Hops = Annotated[list[Node], Field(min_length=1)]
 _Pairs = Annotated[
     Literal["ordered", "unordered"], Field(description="Whether a pair of nodes counts twice (ordered) or once.")
 ]
-_HOPS = "Hops between two nodes that meet at level 1 (leaf), ..., L (top); strictly rising."
+_HOPS = "Hops between two nodes that meet at level 1 (leaf), ..., L (top); strictly increasing."
 
 
 class _FatTreeModel(FileModel):
@@ -56,7 +56,7 @@ class _FatTreeModel(FileModel):
 
 
 def _members_tag(members: object) -> str:
-    # Told by the first member, so that a fault names one member.
+    # The first member decides, so that an error names a single member.
     return "names" if isinstance(members, list) and members and isinstance(members[0], str) else "nodes"
 
 
@@ -83,11 +83,11 @@ class _TreeModel(FileModel):
 
 
 TopologyModel = Annotated[_FatTreeModel | _TreeModel, Field(discriminator="kind")]
-"""How the nodes of an instance are connected."""
+"""The topology of an instance."""
 
 
 def topology_of(model: TopologyModel) -> Topology:
-    """Make the topology of an instance file; raise `InvalidProblemError` if its values contradict each other."""
+    """Return the topology of an instance file; raise `InvalidProblemError` if its values contradict each other."""
     if isinstance(model, _TreeModel):
         return Tree.from_levels(model.levels, model.hops, model.pairs)
     return FatTree(model.pods, model.leaves_per_pod, model.nodes_per_leaf, tuple(model.hops), model.pairs)
@@ -122,7 +122,7 @@ class _GroupsModel(FileModel):
 
 
 class _PreferModel(FileModel):
-    """A level that a job would rather stay within one group of."""
+    """A level of which the job should stay within one group."""
 
     level: _Level
     penalty: Annotated[
@@ -134,7 +134,7 @@ class _SegmentsModel(FileModel):
     """Parts into which a job is divided, each within one group of a level."""
 
     nodes: Annotated[
-        Positive, Field(description="Nodes of a segment; divides those of the job, or of the segments before it.")
+        Positive, Field(description="Nodes of a segment; must divide those of the job, or of the segments before it.")
     ]
     level: _Level
 
@@ -146,7 +146,7 @@ GivenSegments = Annotated[
 
 
 def segments_of(given: GivenSegments | None) -> tuple[Segments, ...]:
-    """Return the segments of a job, from the largest, of one object, a list or null in an instance file."""
+    """Return the segments of a job, largest first; an instance file has one object, a list or null."""
     entries = given if isinstance(given, list) else [] if given is None else [given]
     return tuple(Segments(one.nodes, one.level) for one in entries)
 
@@ -174,26 +174,28 @@ class _JobModel(FileModel):
     within: Annotated[
         _Level | None, Field(description=f"All nodes of the job lie in one group of this level. {_LEVEL}")
     ] = None
-    prefer: Annotated[_PreferModel | None, Field(description="A level that the job would rather stay within.")] = None
+    prefer: Annotated[
+        _PreferModel | None, Field(description="A level of which the job should stay within one group.")
+    ] = None
     segments: Annotated[
         GivenSegments | None,
         Field(
-            description="Parts into which the job is divided. In a list, the largest come first: each entry divides "
-            "the parts of the one before it, at a lower level."
+            description="Parts into which the job is divided. A list begins with the largest; each further entry "
+            "divides the parts of the one before it, at a lower level."
         ),
     ] = None
 
 
 class TopologyInstanceModel(InstanceModel):
-    """A window of waiting jobs, the nodes that are idle, and the cluster they belong to."""
+    """A window of waiting jobs, the idle nodes, and the topology of the cluster."""
 
     kind: Literal["topology"]
     topology: TopologyModel
     idle_nodes: Annotated[
-        list[Node], Field(min_length=1, description="Distinct numbers of the nodes that may be given away, any order.")
+        list[Node], Field(min_length=1, description="Distinct numbers of the nodes that jobs may get, in any order.")
     ]
     jobs: Annotated[
-        list[_JobModel], Field(min_length=1, description="The window; together no more nodes than are idle.")
+        list[_JobModel], Field(min_length=1, description="Jobs of the window; together at most all idle nodes.")
     ]
     hop_cost: HopCost = 1000.0
     fragmentation_weight: Annotated[
@@ -201,7 +203,7 @@ class TopologyInstanceModel(InstanceModel):
         Field(
             ge=0,
             le=LARGEST_FRAGMENTATION_WEIGHT,
-            description="How much the hops of the leftover nodes count, as if they were one job.",
+            description="Weight of the hop cost of the leftover nodes, as if they were one job.",
         ),
     ] = 0.0
 
@@ -213,23 +215,23 @@ class TopologySolutionModel(SolutionModel):
     answer_key = "allocation"
 
     strategy: Annotated[  # type: ignore[assignment]
-        Literal["scas", "dcas", "free"], Field(description="Which node sets were allowed.")
+        Literal["scas", "dcas", "free"], Field(description="Strategy, which defines the allowed node sets.")
     ]
     allocation: Annotated[
         dict[Text, list[Node]] | None,
-        Field(description="Numbers of the nodes of every job, by job id; null where no allocation was found."),
+        Field(description="Numbers of the nodes of every job, by job id; null if no allocation was found."),
     ]
     order: Annotated[
         list[Text] | None,
         Field(
-            description="All job ids, in an order of placement in which the nodes of every job are consecutive in the "
-            "circular sequence of the nodes that are still idle; dcas."
+            description="Only for dcas: all job ids in an order of placement in which the nodes of every job are "
+            "consecutive in the circular sequence of the nodes that are still idle."
         ),
     ] = None
 
 
 class TopologyCodec(Codec[TopologyProblem, Allocation]):
-    """Files of windows."""
+    """Conversion of window files."""
 
     instance_model, solution_model = TopologyInstanceModel, TopologySolutionModel
 
@@ -277,7 +279,7 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
 
 
 def topology_object(topology: Topology) -> dict[str, object]:
-    """Return a topology as instance files hold it; raise `InvalidProblemError` for one that they cannot hold."""
+    """Return a topology as instance files hold it; raise `InvalidProblemError` for a type that they cannot hold."""
     options: dict[str, object] = {} if topology.pairs == "ordered" else {"pairs": topology.pairs}
     hops = [int(hop) for hop in topology.hops]
     if isinstance(topology, Tree):

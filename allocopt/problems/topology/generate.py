@@ -46,9 +46,9 @@ def checked_hop_cost(hop_cost: float) -> float:
 
 
 def _idle_runs(size: int, n_idle: int, mean_run: float, rng: np.random.Generator) -> IntArray:
-    # Independent geometric lengths, given their number and their sum, are a uniformly random composition of the sum.
-    # So the number of idle runs is set to `n_idle / mean_run`, rounded (fewer where the busy nodes cannot separate so
-    # many), and both the idle and the busy nodes are composed at random.
+    # Independent geometric lengths with a given number and sum are a uniformly random composition of the sum. So the
+    # number of idle runs is `n_idle / mean_run`, rounded (fewer if there are too few busy nodes to separate them), and
+    # idle and busy nodes are each divided by a random composition.
     if not 1 <= n_idle <= size:
         raise UsageError(f"the number of idle nodes is {n_idle}, must be within 1..{size}, the cluster's size")
     if not 1 <= mean_run < float("inf"):

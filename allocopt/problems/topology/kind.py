@@ -1,4 +1,4 @@
-"""Topology problems as a kind."""
+"""The kind ``topology`` of problems."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,16 +11,16 @@ from allocopt.problems.kind import DATA, Codec, Generator, NodeMap, ProblemKind,
 from allocopt.problems.topology.problem import Allocation, TopologyProblem, verify_allocation
 
 FEW_JOBS = 12
-"""Jobs up to which an unrestricted window is mostly solved to proof; beyond, prices bound it better and faster."""
+"""Most jobs of a FREE window that is usually solved to optimality; prices bound larger ones better and faster."""
 
-FEW_STEPS = 1000  # steps of a search whose allocation speeds up the proof after it
+FEW_STEPS = 1000  # steps of the search whose allocation speeds up the proof after it
 SIDE_CONSTRAINTS = "placement rules and fragmentation weights"
 
 EXACT_SCAS = ("dp", "lagrangian", "highs")
 
 
 class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
-    """Which idle nodes each job of a window gets."""
+    """Problems that choose the idle nodes of each job of a window."""
 
     name = "topology"
     problem, solution = TopologyProblem, Allocation
@@ -68,7 +68,8 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
         return SIDE_CONSTRAINTS if problem.has_side_constraints else str(problem.strategy)
 
     def stages(self, problem: TopologyProblem) -> Sequence[Stage]:
-        # A few steps of a search warm the proof up; where it runs out of time, wider strategies bound what is left.
+        # A short search provides a good start for the proof. If the proof runs out of time, less restrictive
+        # strategies still give a bound.
         few = len(problem.jobs) <= FEW_JOBS
         if problem.strategy is Strategy.SCAS:
             return Stage(EXACT_SCAS), Stage(("greedy",), "free")

@@ -1,4 +1,4 @@
-"""The topology-aware allocation problem of one window, its solution and the check of it (NSA paper, section III)."""
+"""The topology-aware allocation problem of one window, its solution and its verifier (NSA paper, section III)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from allocopt.notebook import html_table
 from allocopt.problems.base import Sense, Strategy, check_distinct, check_range, chosen
 from allocopt.problems.topology.side_constraints import SideConstraints
 
-# Beyond them sums of costs could leave the range in which the package's tolerances tell two costs apart.
+# Outside this range, sums of costs could become too small or too large for the tolerances of the package.
 LEAST_HOP_COST, LARGEST_HOP_COST = 1e-6, 1e12
 LARGEST_FRAGMENTATION_WEIGHT = 1e6
 
@@ -25,8 +25,8 @@ class Job:
     """A waiting job."""
 
     id: str
-    nodes: int  # that it asks for, at least 1
-    placement: SideConstraints | None = None  # in which groups its nodes may lie; None for everywhere
+    nodes: int  # number of nodes that it asks for, at least 1
+    placement: SideConstraints | None = None  # rules for the groups of its nodes; None for any nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,32 +40,35 @@ class Allocation:
 
     @classmethod
     def at(cls, problem: "TopologyProblem", positions: Iterable[IntArray]) -> "Allocation":
-        """Give each job the idle nodes at its positions, wrapped around the circular sequence."""
+        """Return the allocation in which each job has the idle nodes at its positions, taken modulo their number."""
         m = len(problem.idle_nodes)
         return cls(tuple(problem.idle_nodes[np.sort(job_positions % m)] for job_positions in positions))
 
     @classmethod
     def of_blocks(cls, problem: "TopologyProblem", starts: IntArray) -> "Allocation":
-        """Give each job the circular block of idle positions that begins at its start."""
+        """Return the allocation in which each job has the circular block of idle positions from its start on."""
         blocks = (start + np.arange(job.nodes) for start, job in zip(starts, problem.jobs, strict=True))
         return cls.at(problem, blocks)
 
     @classmethod
     def of_owners(cls, problem: "TopologyProblem", owners: IntArray) -> "Allocation":
-        """Return the allocation in which job ``owners[i]``, or nobody if -1, has idle position i, shape ``(m,)``."""
-        # Owners of -1, who have nothing, come before job 0.
+        """Return the allocation in which job ``owners[i]``, or no job if -1, has idle position i, shape ``(m,)``."""
+        # Sorting puts the positions without an owner (-1) before those of job 0.
         order = np.argsort(owners, kind="stable")
         first = np.searchsorted(owners[order], np.arange(len(problem.jobs) + 1))
         return cls(tuple(problem.idle_nodes[np.sort(order[low:high])] for low, high in pairwise(first)))
 
     @classmethod
     def sequential(cls, problem: "TopologyProblem") -> "Allocation":
-        """Give the jobs consecutive idle nodes, feasible under every strategy: "Seq." of Table III (NSA paper)."""
+        """Return the allocation of consecutive idle nodes in the order of the jobs, feasible under every strategy.
+
+        It is "Seq." of Table III of the NSA paper.
+        """
         return cls.of_blocks(problem, np.cumsum(problem.sizes) - problem.sizes)
 
     @classmethod
     def trivial(cls, problem: "TopologyProblem") -> "Allocation | None":
-        """Return the sequential allocation if it keeps to the rules of the jobs; without rules it always does."""
+        """Return the sequential allocation, or None if it breaks a rule of a job."""
         allocation = cls.sequential(problem)
         pairs = zip(problem.jobs, allocation.nodes, strict=True)
         is_kept = all(job.placement is None or not job.placement.broken_rule(problem.topology, n) for job, n in pairs)
@@ -95,22 +98,22 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopologyProblem:
-    """Assign idle nodes to all jobs of a window at the least cost.
+    """The problem of giving idle nodes to all jobs of a window at the least cost.
 
-    The cost is that of the hops, what jobs pay for groups that they would rather be within, and the fragmentation of
-    the nodes that are left over, times its weight. Raises `InvalidProblemError`, which names the job or the node, if
-    anything of this does not hold.
+    The cost is the sum of the hop costs, the penalties of jobs that are not within one group of their preferred level,
+    and the weighted fragmentation of the leftover nodes. Raises `InvalidProblemError`, which names the job or the node,
+    if a value breaks a rule below.
 
     Parameters
     ----------
     idle_nodes
-        Distinct nodes that may be given away, in any order; kept sorted, which is the sequence Q of section III-B.
+        Distinct nodes that jobs may get, in any order. They are kept sorted: the sequence Q of section III-B.
     jobs
-        The window, not empty; together asks for no more nodes than are idle.
+        The jobs of the window, at least one. Together they ask for at most all idle nodes.
     hop_cost
         Cost of one hop, in ``LEAST_HOP_COST .. LARGEST_HOP_COST``; 1000 in Table I.
     fragmentation_weight
-        What the hops of the leftover nodes cost, as if they were one job, in hop costs of a job; 0 for nothing.
+        Weight of the hop cost of the leftover nodes, as if they were one job; 0 if it does not count.
     """
 
     topology: Topology
@@ -137,7 +140,7 @@ class TopologyProblem:
         distinct, first = np.unique(nodes, return_index=True)
         for index in np.setdiff1d(np.arange(len(nodes)), first)[:1].tolist():
             raise InvalidProblemError(f"idle_nodes[{index}]", f"node {nodes[index]} is given twice")
-        # The order is the circular sequence Q of section III-B, which SCAS and DCAS are about.
+        # Sorted: the circular sequence Q of section III-B, by which SCAS and DCAS are defined.
         object.__setattr__(self, "idle_nodes", frozen_integers(distinct))
         object.__setattr__(self, "jobs", tuple(self.jobs))
         object.__setattr__(self, "strategy", chosen("strategy", self.strategy, Strategy))
@@ -169,9 +172,9 @@ class TopologyProblem:
         return self if strategy == self.strategy else replace(self, strategy=Strategy(strategy))
 
     def without_nodes(self, nodes: Iterable[int]) -> "TopologyProblem":
-        """Return the same window without these nodes, idle or not, such as those under maintenance.
+        """Return the same window without some nodes, such as nodes under maintenance, idle or not.
 
-        Raises `InvalidProblemError` if a node does not exist, or those that are left are too few for the jobs.
+        Raises `InvalidProblemError` if a node does not exist, or if too few nodes remain for the jobs.
         """
         excluded = np.array(sorted(set(nodes)), dtype=np.int64)
         for node in excluded[(excluded < 0) | (excluded >= self.topology.size)]:
@@ -180,23 +183,23 @@ class TopologyProblem:
 
     @property
     def has_side_constraints(self) -> bool:
-        """Whether there is more to it than the hops of the jobs: restricted jobs, or a fragmentation weight."""
+        """Whether a job has placement rules, or the fragmentation has a weight."""
         are_ruled = any(job.placement not in (None, SideConstraints()) for job in self.jobs)
         return self.fragmentation_weight > 0 or are_ruled
 
     @property
     def n_left(self) -> int:
-        """Number of idle nodes that are left over."""
+        """Number of leftover nodes: idle nodes that no job gets."""
         return len(self.idle_nodes) - sum(job.nodes for job in self.jobs)
 
     def fragmentation(self, solution: Allocation) -> float:
-        """Return the hop cost of the nodes that are left over, as if they were one job; 0 if none is."""
+        """Return the hop cost of the leftover nodes, as if they were one job; 0 if there are none."""
         left = np.setdiff1d(self.idle_nodes, np.concatenate(solution.nodes))
         return float(hop_costs(self.topology, self.hop_cost, [left])[0]) if len(left) else 0.0
 
     def objective(self, solution: Allocation) -> float:
         """Return the cost of an allocation without empty node sets; raise `InvalidSolutionError` for unknown nodes."""
-        # Whether there are as many node sets as jobs is for the verifier to say.
+        # The verifier checks that there is one node set per job.
         pairs = list(zip(self.jobs, solution.nodes, strict=False))
         every = np.concatenate(solution.nodes)
         if not 0 <= every.min() <= every.max() < self.topology.size:
@@ -232,12 +235,12 @@ def _check_jobs(jobs: Sequence[Job], n_idle: int) -> None:
 
 
 def verify_allocation(problem: TopologyProblem, solution: Allocation) -> float:
-    """Return the cost of an allocation; raise `InvalidSolutionError` for a broken rule of its strategy or jobs."""
+    """Return the cost of an allocation; raise `InvalidSolutionError` if it breaks a rule of its strategy or jobs."""
     owners = _owners(problem, solution)
     if problem.strategy is Strategy.SCAS:
         seen: set[int] = set()
-        # A job's block begins wherever its owner differs from the position before, around the circle. An owner that
-        # begins twice has been cut in two.
+        # Around the circle, a block begins where the owner differs from that of the position before. A job with two
+        # beginnings is not contiguous.
         for position in np.flatnonzero(owners != np.roll(owners, 1)):
             owner = int(owners[position])
             if owner in seen:
@@ -257,15 +260,15 @@ def verify_allocation(problem: TopologyProblem, solution: Allocation) -> float:
 def check_non_crossing(problem: TopologyProblem, owners: IntArray) -> None:
     """Raise `InvalidSolutionError` unless jobs and leftover are a non-crossing partition of the circle.
 
-    That is exactly when the jobs can be placed in some order, each contiguous in the then current circular sequence
-    of idle nodes: see ``docs/dcas.md`` for the theorem and its proof. ``owners`` has the job index, or -1 for the
-    leftover, of every idle position, shape ``(m,)``.
+    This holds if and only if the jobs can be placed in some order, each contiguous in the circular sequence of the
+    nodes that are then idle; ``docs/dcas.md`` has the theorem and its proof. ``owners`` has the job index, or -1 for
+    the leftover, of every idle position, shape ``(m,)``.
     """
-    # Positions of every block that are still to come, that of the leftover (-1) first.
+    # Number of positions of every block that are still to come; the leftover (-1) is first.
     left = np.bincount(owners + 1, minlength=len(problem.jobs) + 1)
     open_blocks: list[int] = []
     for position, owner in enumerate(owners.tolist()):
-        # Brackets: a block closes with its last position; one that goes on must be the innermost that is open.
+        # As for brackets, a block closes with its last position, and only the innermost open block may continue.
         while open_blocks and left[open_blocks[-1] + 1] == 0:
             open_blocks.pop()
         if owner in open_blocks and open_blocks[-1] != owner:
@@ -281,17 +284,17 @@ def check_non_crossing(problem: TopologyProblem, owners: IntArray) -> None:
 
 
 def allocation_order(problem: TopologyProblem, allocation: Allocation) -> tuple[int, ...]:
-    """Return an order of the jobs in which each one's nodes are consecutive in the then current circular sequence.
+    """Return an order of placement in which each job's nodes are consecutive in the circular sequence of idle nodes.
 
-    The jobs are ordered by the last of their nodes in the sequence that begins with an idle node that is left over (if
-    there is one): whatever lies in the gaps of a job is then placed before it. The allocation obeys all other rules.
-    Raises `InvalidSolutionError` if there is no such order.
+    The jobs are sorted by their last node, in the sequence that begins with a leftover node if there is one. So jobs in
+    the gaps of another job are placed before it. The allocation must obey all other rules. Raises
+    `InvalidSolutionError` if there is no such order.
     """
     owners = allocation.owners(problem)
     check_non_crossing(problem, owners)
     turned = np.roll(owners, -int(np.argmax(owners < 0)))
     last = np.zeros(len(problem.jobs), dtype=np.int64)
-    # Where an index comes several times, the last value stays.
+    # If an index occurs several times, numpy keeps the last value.
     last[turned[turned >= 0]] = np.flatnonzero(turned >= 0)
     return tuple(np.argsort(last).tolist())
 
@@ -299,7 +302,7 @@ def allocation_order(problem: TopologyProblem, allocation: Allocation) -> tuple[
 def check_order(problem: TopologyProblem, allocation: Allocation, order: Sequence[str]) -> None:
     """Raise `InvalidSolutionError` unless each job's nodes are consecutive among the idle ones when it is placed.
 
-    ``order`` has the job ids; the allocation obeys all other rules.
+    ``order`` has the job ids. The allocation must obey all other rules.
     """
     index = {job.id: job_index for job_index, job in enumerate(problem.jobs)}
     missing = dict(index)

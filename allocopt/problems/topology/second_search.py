@@ -1,9 +1,9 @@
-"""A second search for the optimum of a window, to check what a dynamic program or a search has proved.
+"""A second search for the optimum of a window, which checks the proof of a dynamic program or a search.
 
-None of it is used by a solver, and each works in another way than the solver whose proof it checks: SCAS goes around
-the circle from every place at which it may be cut, DCAS tries the jobs in every order, FREE shares out leaf after leaf
-and keeps what loses less against certified prices than the bound allows. All numbers are whole. What is too large for
-it is not checked.
+No solver uses this code, and each search works differently from the solver whose proof it checks. SCAS tries every
+place at which the circle can be cut. DCAS tries every order of the jobs. FREE assigns leaf after leaf and follows only
+choices that lose less against certified prices than the bound allows. All numbers are integers. Windows that are too
+large are not checked.
 """
 
 import itertools
@@ -25,16 +25,16 @@ from allocopt.problems.certificate import Certificate, InvalidCertificateError, 
 from allocopt.problems.topology.certificates import GRID, PartClass, PartPrices, SizePrices, block_costs
 from allocopt.problems.topology.problem import TopologyProblem
 
-MOST_ENTRIES, MOST_STEPS = 20_000_000, 2_000_000_000  # of the tables of SCAS
-MOST_ORDERED = 300_000  # ways to place the jobs of DCAS one after the other
-MOST_STATES, MOST_TRIED = 300_000, 5_000_000  # of FREE
+MOST_ENTRIES, MOST_STEPS = 20_000_000, 2_000_000_000  # limits of SCAS: entries of its table, steps to fill it
+MOST_ORDERED = 300_000  # limit of DCAS: ways to place the jobs one after the other
+MOST_STATES, MOST_TRIED = 300_000, 5_000_000  # limits of FREE: states after a leaf, choices tried
 LARGEST_GAIN = 2**60
 IMPOSSIBLE = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
 class Searched(Certificate[TopologyProblem]):
-    """A bound that an exhaustive search has proved; it is checked by another one.
+    """A bound that an exhaustive search has proved; another exhaustive search checks it.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Searched(Certificate[TopologyProblem]):
         if problem.has_side_constraints:
             return math.inf
         if problem.strategy is Strategy.SCAS:
-            # Mostly few places have to be tried.
+            # Usually, few places have to be tried.
             return 3e-4 + 1e-8 * _steps_of_scas(problem) / int(problem.sizes.max())
         if problem.strategy is Strategy.DCAS:
             ways = math.prod(range(max(1, n_idle - n_jobs + 1), n_idle + 1))
@@ -72,7 +72,7 @@ class Searched(Certificate[TopologyProblem]):
 
     def bound(self, problem: TopologyProblem) -> Fraction:
         if math.isinf(self.seconds(problem)):
-            raise TooLargeToCheckError("the window is too large for a second search, or has rules of single jobs")
+            raise TooLargeToCheckError("the window is too large for a second search, or has side constraints")
         if problem.strategy is Strategy.SCAS:
             return _least_scas(problem)
         if problem.strategy is Strategy.DCAS:
@@ -96,9 +96,10 @@ def _steps_of_scas(problem: TopologyProblem) -> float:
 
 
 def _least_scas(problem: TopologyProblem) -> Fraction:
-    """Return the least cost of disjoint blocks: some place among the first has no block across it, so each is tried.
+    """Return the least cost of disjoint blocks.
 
-    A place is skipped if a block that ends there, the cheapest blocks beside it, costs as much as the best packing.
+    Some place within the largest size has no block across it, so the circle is cut at each of these places in turn. A
+    place is skipped if no packing that is new there can be cheaper than the best one so far.
     """
     sizes, counts = np.unique(problem.sizes, return_counts=True)
     costs = block_costs(problem, sizes)
@@ -124,7 +125,7 @@ def _fill_packings(
         cheapest[r] = costs[r].min()
         total += counts[r] * cheapest[r]
     for cut in range(sizes[sizes.size - 1]):
-        # A packing that is new with this cut has a block that ends here and lies across the head of the line.
+        # A packing not seen at earlier cuts has a block that ends at this cut and lies across the first cut.
         floor = 0 if cut == 0 else nothing
         for r in range(sizes.size):
             if 0 < cut < sizes[r]:
@@ -147,7 +148,7 @@ def _fill_packings(
 
 
 def _least_dcas(problem: TopologyProblem) -> Fraction:
-    """Return the least cost over all orders of the jobs and all places of each, as the strategy is defined."""
+    """Return the least cost over all orders of the jobs and all places of each job: the definition of the strategy."""
     formula = HopFormula.of(problem.topology, problem.hop_cost)
     rows = [row.tolist() for row in problem.topology.groups_of(problem.idle_nodes)]
 
@@ -187,8 +188,8 @@ class _Leaf:
     """A leaf switch in the order of the search."""
 
     idle: int
-    prices: list[int]  # of 0, 1, .. of its nodes
-    worth: list[int]  # most that 0, 1, .. of its nodes can be sold for
+    prices: list[int]  # price of 0, 1, .. of its nodes
+    worth: list[int]  # largest total price of parts that fit into 0, 1, .. of its nodes
     pod: int
     ends_pod: bool
 
@@ -198,22 +199,23 @@ _JobState = tuple[int, int, int]
 
 
 class _FreeSearch:
-    """Shares out leaf after leaf among the jobs; a state is what each job has in earlier pods, and in all leaves.
+    """Search that assigns leaf after leaf to the jobs.
 
-    Under the prices each job has a best way to go on alone. What a choice loses against it, and what groups are not
-    paid of their worth, is its *loss*. The saving of an allocation is the bound of the prices less all losses, so only
-    choices whose losses stay below the distance of the bound from the claimed cost need to be followed.
+    A state holds the nodes of each job in earlier pods, and in all earlier leaves. Under the prices, each job has a
+    best way to continue if no other job is there. The *loss* of a choice is what jobs gain less than that, plus the
+    part of the groups' worth that is not paid. The saving of an allocation is the bound by the prices less all losses.
+    So the search follows only choices whose losses stay below the distance between that bound and the claimed cost.
     """
 
     def __init__(self, problem: TopologyProblem, classes: Iterable[PartClass]) -> None:
         self.problem = problem
         self.formula = HopFormula.of(problem.topology, problem.hop_cost)
         self.sizes = problem.sizes.tolist()
-        # Losses are in parts of the grid and of the least common multiple of the sizes.
+        # The unit of losses is a hop divided by the grid and by the least common multiple of the sizes.
         self.unit = math.lcm(*self.sizes)
         self.classes = tuple(classes)
         if any(len(one.groups) != 1 for one in self.classes):
-            raise InvalidCertificateError("prices that guide a search are those of single groups")
+            raise InvalidCertificateError("prices that guide a search must be those of single groups")
         self._read()
         self.steps = 0
         self.best_alone = cache(self._best_alone)
@@ -242,11 +244,11 @@ class _FreeSearch:
                 of_pod = _lengthened(given.get((2, pod), [0]) if below_top >= 2 else [0], min(held, largest))
                 self.pod_prices.append(of_pod)
                 self.pod_worth.append(_worths(of_pod, held)[held])
-        # Idle nodes behind each leaf.
+        # Idle nodes from each leaf on.
         self.behind = [sum(leaf.idle for leaf in self.leaves[at:]) for at in range(len(self.leaves) + 1)]
 
     def bound(self, cost: Fraction) -> Fraction:
-        """Return the claimed cost if no allocation costs less, else the least cost that there may be."""
+        """Return the claimed cost if no allocation costs less, otherwise a lower bound of the cost."""
         scale = Fraction(self.formula.scale)
         hops = sum(self.formula.top * n - self.formula.bottom for n in self.sizes)
         most = sum(self.best_alone(n, 0, 0, 0) * (self.unit // n) for n in self.sizes)
@@ -262,7 +264,7 @@ class _FreeSearch:
         return min(cost, lower)
 
     def _least_loss(self, allowed: Fraction) -> Fraction | None:
-        """Return the least loss of an allocation if it is less than allowed, None if there is none."""
+        """Return the least loss of an allocation that loses less than ``allowed``; None if there is none."""
         states: dict[tuple[_JobState, ...], int] = {tuple((n, 0, 0) for n in sorted(self.sizes)): 0}
         for at in range(len(self.leaves)):
             after: dict[tuple[_JobState, ...], int] = {}
@@ -279,19 +281,19 @@ class _FreeSearch:
     def _shared_out(
         self, at: int, state: tuple[_JobState, ...], slack: Fraction
     ) -> Iterator[tuple[list[_JobState], int]]:
-        """Yield what the jobs have after a leaf, and the loss, for each way to share it out that loses less."""
+        """Yield the state after a leaf, and the loss, for each division of its nodes that loses less than the slack."""
         leaf = self.leaves[at]
         wanted = sum(n - placed for n, _, placed in state)
         options = [[(taken, lost) for taken, lost in self.choices(at, job) if lost < slack] for job in state]
 
         def rest(job: int, room: int, paid: int, lost: int, taken: list[int]) -> Iterator[tuple[list[int], int]]:
             self.steps += 1
-            # The jobs that are left pay no more than the room is worth.
+            # The remaining jobs pay at most the worth of the remaining room.
             unpaid = self.unit * (leaf.worth[leaf.idle] - paid - leaf.worth[room])
             if lost + unpaid >= slack:
                 return
             if job == len(state):
-                # All other jobs have to fit behind this leaf.
+                # The nodes that jobs still need have to fit behind this leaf.
                 if wanted - (leaf.idle - room) <= self.behind[at + 1]:
                     yield taken, lost + self.unit * (leaf.worth[leaf.idle] - paid)
                 return
@@ -311,7 +313,7 @@ class _FreeSearch:
                 yield following, lost
 
     def _choices(self, at: int, job: _JobState) -> list[tuple[int, int]]:
-        """Return how many nodes a job may take of a leaf, and what it loses against its best way alone."""
+        """Return each number of nodes that a job may take from a leaf, and its loss against its best way."""
         n, before, placed = job
         best = self.best_alone(n, at, before, placed)
         found = []
@@ -322,7 +324,7 @@ class _FreeSearch:
         return found
 
     def _gain(self, n: int, at: int, before: int, placed: int, nodes: int) -> int | None:
-        """Return the most that a job still gains if it takes some nodes of a leaf; None if it cannot get all then."""
+        """Return the most that a job still gains if it takes ``nodes`` from a leaf; None if too few nodes remain."""
         leaf, inside = self.leaves[at], placed + nodes - before
         if inside >= len(self.pod_prices[leaf.pod]):
             return None
@@ -334,7 +336,7 @@ class _FreeSearch:
         return None if further == IMPOSSIBLE else gain + further
 
     def _best_alone(self, n: int, at: int, before: int, placed: int) -> int:
-        """Return the most that a job gains from a leaf on, times its nodes, if it has all idle nodes for itself."""
+        """Return the most that a job gains from a leaf on, times its nodes, if no other job takes nodes."""
         if at == len(self.leaves):
             return 0 if placed == n else IMPOSSIBLE
         if n - placed > self.behind[at]:
@@ -348,7 +350,7 @@ def _lengthened(prices: list[int], most: int) -> list[int]:
 
 
 def _worths(prices: list[int], idle: int) -> list[int]:
-    """Return the most that parts cost together that fit 0, 1, .. nodes."""
+    """Return the largest total price of parts that fit into 0, 1, .. nodes."""
     found = [0]
     for room in range(1, idle + 1):
         sold = (found[room - nodes] + prices[nodes] for nodes in range(1, min(room, len(prices) - 1) + 1))

@@ -1,7 +1,7 @@
-"""Side constraints of a job: in which groups of the tree its nodes may lie, and in which numbers.
+"""Side constraints of a job: the groups of the tree in which its nodes may lie, and how many in each.
 
-Every rule is about the number A of the job's nodes in a group: A = 0 in a forbidden group; A = 0 or all of the job's
-nodes where it has to stay within one group of a level; A a multiple of the segment size at a level with segments.
+Every rule restricts the number A of the job's nodes in a group. A is 0 in a forbidden group. A is 0 or all of the job's
+nodes if the job has to stay within one group of the level. A is a multiple of the segment size if the level has one.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """A penalty, in the unit of the objective, of a job that is not within one group of a level."""
+    """A level, and the cost of a job that is not within one group of it, in the unit of the objective."""
 
     level: Level
     penalty: float
@@ -40,9 +40,10 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Parts of so many nodes into which a job is divided, each within one group of a level.
+    """Parts of equal size into which a job is divided, each within one group of a level.
 
-    As for Slurm's ``--segment``, the number of nodes of the job has to be a multiple. Segments may share a group.
+    The number of nodes of the job has to be a multiple of the size, as for Slurm's ``--segment``. Segments may share a
+    group.
     """
 
     nodes: int
@@ -50,10 +51,10 @@ class Segments:
 
 
 def segment_sizes(segments: Sequence[Segments], topology: Topology, place: str = "") -> tuple[int, ...]:
-    """Return the nodes of a segment by level below the top, from the leaves; 0 where there are none.
+    """Return the segment size by level below the top, from the leaves; 0 for levels without segments.
 
-    Segments come from the largest to the smallest. Raise `InvalidProblemError`, which names the place, unless each
-    size divides the one before it and each level is below the one before it.
+    ``segments`` has the largest first. Raises `InvalidProblemError`, which names the place, unless each size divides
+    the one before it and each level is below the one before it.
     """
     sizes = [0] * (len(topology.hops) - 1)
     for index, each in enumerate(segments):
@@ -77,14 +78,14 @@ def segment_sizes(segments: Sequence[Segments], topology: Topology, place: str =
 
 @dataclass(frozen=True, slots=True)
 class SideConstraints:
-    """Rules for the nodes of one job; those that are left out allow everything."""
+    """Rules for the nodes of one job; a rule that is left out allows everything."""
 
-    only_in: tuple[Groups, ...] = ()  # groups in one of which every node lies
-    not_in: tuple[Groups, ...] = ()  # groups in none of which any node lies
-    within: Level | None = None  # all nodes lie in one group of this level
-    prefer: Preference | None = None  # a level that the job would rather stay within, and what it costs if not
-    # Parts into which the job is divided, the largest first. Those of each further entry divide the parts of the one
-    # before: their size divides its size, and their level is below its level.
+    only_in: tuple[Groups, ...] = ()  # every node must lie in one of these groups
+    not_in: tuple[Groups, ...] = ()  # no node may lie in one of these groups
+    within: Level | None = None  # all nodes must lie in one group of this level
+    prefer: Preference | None = None  # a level of which the job should stay within one group, and the cost if not
+    # Parts into which the job is divided, the largest first. Each further entry divides the parts of the one before it:
+    # its size divides theirs, and its level is below theirs.
     segments: tuple[Segments, ...] = ()
 
     def __post_init__(self) -> None:
@@ -93,7 +94,7 @@ class SideConstraints:
         object.__setattr__(self, "segments", tuple(self.segments))
 
     def allowed(self, topology: Topology, nodes: IntArray) -> BoolArray:
-        """Whether the job may have each of the nodes at all, by ``only_in`` and ``not_in``."""
+        """Return whether ``only_in`` and ``not_in`` allow each of the nodes, shape of ``nodes``."""
         levels = topology.groups_of(nodes)
         allowed = np.full(len(nodes), not self.only_in)
         for wanted in self.only_in:
@@ -103,27 +104,28 @@ class SideConstraints:
         return allowed
 
     def penalty(self, topology: Topology, nodes: IntArray) -> float:
-        """Return the cost of nodes that are not within one group of the level that the job prefers."""
+        """Return the penalty if the nodes are not within one group of the preferred level, otherwise 0."""
         if self.prefer is None:
             return 0.0
         groups = topology.groups_of(nodes)[level_index(topology, self.prefer.level)]
         return 0.0 if bool((groups == groups[0]).all()) else float(self.prefer.penalty)
 
     def broken_rule(self, topology: Topology, nodes: IntArray) -> str | None:
-        """Return which group has how many nodes that it must not have; None if all rules are kept."""
+        """Return the first broken rule as text, with the group and its number of nodes; None if no rule is broken."""
         levels = topology.groups_of(nodes)
         outside = nodes[~self.allowed(topology, nodes)]
         if len(outside):
             leaf = int(topology.groups_of(outside[:1])[0, 0]) if len(levels) else 0
             count = int((levels[0] == leaf).sum())
-            return f"has {count} nodes in {_described(topology, 0, leaf)}, where it must not be"
+            return f"has {count} nodes in {_described(topology, 0, leaf)}, which its rules do not allow"
         if self.within is not None:
             level = level_index(topology, self.within)
             groups, counts = np.unique(levels[level], return_counts=True)
             if len(groups) > 1:
                 held = f"has {counts[0]} of its {len(nodes)} nodes in {_described(topology, level, int(groups[0]))}"
                 return f"{held}, must have all of them in one {_kind(level)}"
-        # Sizes divide each other and levels are nested, so multiples at every level can be cut into nested parts.
+        # Sizes divide each other and levels are nested. So nodes can be divided into nested parts if and only if their
+        # number in every group is a multiple of the size.
         for level, size in enumerate(segment_sizes(self.segments, topology)):
             groups, counts = np.unique(levels[level], return_counts=True)
             for group, count in zip(groups.tolist(), counts.tolist(), strict=True) if size else ():
@@ -133,7 +135,7 @@ class SideConstraints:
         return None
 
     def check(self, place: str, topology: Topology, n_nodes: int) -> None:
-        """Raise `InvalidProblemError`, which names the place, unless the rules make sense for so many nodes."""
+        """Raise `InvalidProblemError`, which names the place, unless the rules are valid for a job of ``n_nodes``."""
         for field in ("only_in", "not_in"):
             for index, groups in enumerate(getattr(self, field)):
                 where = f"{place}.{field}[{index}]"
@@ -152,7 +154,7 @@ class SideConstraints:
 
 
 def level_index(topology: Topology, level: Level, place: str = "") -> int:
-    """Return the index of a level, 0 for the leaves; raise `InvalidProblemError` if it is none below the top."""
+    """Return the index of a level, 0 for the leaves; raise `InvalidProblemError` if it is not below the top."""
     below = len(topology.hops) - 1
     names = LEVEL_NAMES[:below]
     if isinstance(level, str) and level in names:
@@ -172,7 +174,7 @@ def _group_numbers(topology: Topology, groups: Groups, place: str = "") -> list[
     if isinstance(topology, FatTree):
         n_groups = topology.pods * (topology.leaves_per_pod if level == 0 else 1)
     else:
-        # A topology of another class says only by its nodes how many groups it has.
+        # For other classes of topologies, the groups of the nodes are the only way to count groups.
         n_groups = len(names) or int(topology.groups_of(np.arange(topology.size))[level].max()) + 1
     for group in groups.groups:
         if isinstance(group, str) and group in names:

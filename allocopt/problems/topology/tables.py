@@ -1,6 +1,6 @@
-"""A window as arrays that kernels and models work on: its groups and their tree, classes of equal jobs, SCAS blocks.
+"""A window as arrays for kernels and models: its groups and their tree, classes of equal jobs, SCAS blocks.
 
-Positions ``0 .. m - 1`` stand for the idle nodes in order; only groups that hold an idle node are kept, renumbered.
+Positions ``0 .. m - 1`` stand for the idle nodes in order. Only groups that hold an idle node are kept, and renumbered.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ def encode(problem: TopologyProblem) -> Encoding:
     """Return the arrays of a problem."""
     given = problem.topology.groups_of(problem.idle_nodes)
     steps, groups = np.diff(given, axis=1), np.zeros(given.shape, dtype=np.int64)
-    # Where the nodes are numbered from switch to switch, no value has to be looked for.
+    # If nodes are numbered switch by switch, a sum renumbers the groups, without a search for distinct values.
     np.cumsum(steps > 0, axis=1, out=groups[:, 1:])
     for level in np.flatnonzero((steps < 0).any(axis=1)).tolist():
         groups[level] = np.unique(given[level], return_inverse=True)[1]
@@ -70,11 +70,11 @@ def _tree(groups: IntArray, n_groups: IntArray, weights: FloatArray) -> GroupTre
     return GroupTree(first_child, children, weight, idle, leaf_positions, leaf_first)
 
 
-TREE_KERNELS = (_tree,)  # entries that reading a problem calls
+TREE_KERNELS = (_tree,)  # entries that `group_tree` calls
 
 
 def group_tree(encoding: Encoding) -> GroupTree:
-    """Return the tree of a problem's groups; a tree of one level has the top as its only leaf."""
+    """Return the tree of a problem's groups; if there is only one level, the top is the only leaf."""
     tree: GroupTree = _tree(encoding.groups, encoding.n_groups, encoding.weights)
     return tree
 
@@ -85,13 +85,14 @@ EVERYWHERE = SideConstraints()
 def job_classes(
     problem: TopologyProblem, encoding: Encoding, tree: GroupTree, leftover_is_job: bool = False
 ) -> tuple[JobClasses, IntArray]:
-    """Return the classes, rising by size and the order in which their rules come first, and the class of every job.
+    """Return the classes of equal jobs, and the class of every job.
 
-    Where the fragmentation has a weight, the nodes that are left over may be one more job, the last one, a class of
-    its own (``leftover_is_job``). Otherwise their weight is a part of every table.
+    Classes are sorted by size, then by the first job with the same rules. If the fragmentation has a weight and
+    ``leftover_is_job``, the leftover is one more job, the last one, in its own class. Otherwise its weight is a field
+    of the classes.
     """
     placements = [job.placement or EVERYWHERE for job in problem.jobs]
-    # Reversed, so that of equal rules the first job's index stays.
+    # Reversed, so that equal rules get the index of the first job.
     first = {placement: index for index, placement in reversed(list(enumerate(placements)))}
     keys = np.array([problem.sizes, [first[placement] for placement in placements]])
     found, example, of_job = np.unique(keys, axis=1, return_index=True, return_inverse=True)
@@ -103,20 +104,21 @@ def job_classes(
             of_job, sizes = np.append(of_job, len(sizes)), np.append(sizes, problem.n_left)
             factor, rules = np.append(factor, problem.fragmentation_weight), [*rules, EVERYWHERE]
         else:
-            # The cost of a job is divided by its nodes (Eq. 1), and so is that of the leftover.
+            # As for jobs (Eq. 1), the cost of the leftover is divided by its number of nodes.
             leftover = problem.fragmentation_weight / problem.n_left
-    # The leaves of every area, that is open to the jobs of some classes.
+    # An area is a set of leaves that is open to the jobs of some classes.
     nodes = problem.idle_nodes[tree.leaf_positions[tree.leaf_first[:-1]]]
     areas = {(placement.only_in, placement.not_in): placement for placement in rules}
     is_open = [placement.allowed(problem.topology, nodes) for placement in areas.values()]
     number = {area: index for index, area in enumerate(areas)}
-    # Of what the nodes in a group are a multiple, and what a job saves within one group in hops, by class and level.
+    # By class and level: the number of which the nodes in a group must be a multiple, and the hops that a job saves by
+    # staying within one group.
     shape = (len(rules), len(problem.topology.hops))
     step, bonus = np.ones(shape, dtype=np.int64), np.zeros(shape)
     for r, placement in enumerate(rules):
         step[r, :-1] = np.maximum(segment_sizes(placement.segments, problem.topology), 1)
         if placement.within is not None:
-            # All or none; the segments divide it.
+            # A group has all nodes of the job or none. Segments divide their number, so this rule implies theirs.
             step[r, level_index(problem.topology, placement.within)] = sizes[r]
         if placement.prefer is not None:
             bonus[r, level_index(problem.topology, placement.prefer.level)] = placement.prefer.penalty / encoding.scale
@@ -127,7 +129,7 @@ def job_classes(
         bonus=bonus,
         area=np.array([number[placement.only_in, placement.not_in] for placement in rules], dtype=np.int64),
         is_open=np.array(is_open),
-        # Of every vertex of the tree, the top being the last one.
+        # Level of every vertex of the tree; the top is the last one.
         level=np.repeat(np.arange(len(encoding.n_groups) + 1), np.append(encoding.n_groups, 1)),
         leftover=leftover,
         ruled=int(problem.has_side_constraints),
@@ -136,7 +138,7 @@ def job_classes(
 
 
 def constant_hops(problem: TopologyProblem, encoding: Encoding) -> float:
-    """Hops that an allocation costs, in units of the scale, before what it saves is taken off."""
+    """Return the cost of an allocation before its savings are subtracted, in hops."""
     hops = float((encoding.top * encoding.sizes - encoding.bottom).sum())
     prefers = [job.placement.prefer for job in problem.jobs if job.placement is not None]
     hops += sum(prefer.penalty for prefer in prefers if prefer is not None) / encoding.scale
@@ -146,7 +148,7 @@ def constant_hops(problem: TopologyProblem, encoding: Encoding) -> float:
 
 
 def node_prices(problem: TopologyProblem, prices: FloatArray) -> PartPrices:
-    """Return the certificate of prices of a node, in hops, for each idle position: the same within a leaf switch."""
+    """Return the certificate of node prices, in hops, by idle position; prices are equal within a leaf switch."""
     rows = problem.topology.groups_of(problem.idle_nodes)
     if not len(rows):
         return PartPrices()
@@ -160,7 +162,7 @@ def node_prices(problem: TopologyProblem, prices: FloatArray) -> PartPrices:
 
 
 def group_prices(problem: TopologyProblem, encoding: Encoding, charge: FloatArray) -> PartPrices:
-    """Return the certificate of what jobs pay for 0 .. all idle nodes of each vertex of `group_tree`, one by one."""
+    """Return the certificate of the prices of 0, 1, .. all idle nodes of each vertex of `group_tree`, in order."""
     rows = problem.topology.groups_of(problem.idle_nodes)
     classes, start = [], 0
     for level, (row, given) in enumerate(zip(encoding.groups, rows, strict=True), 1):
@@ -177,13 +179,13 @@ def group_prices(problem: TopologyProblem, encoding: Encoding, charge: FloatArra
 class Blocks:
     """Circular blocks of idle positions."""
 
-    sizes: IntArray  # distinct job sizes, rising, shape (R,)
-    counts: IntArray  # number of jobs of each
+    sizes: IntArray  # distinct job sizes, sorted, shape (R,)
+    counts: IntArray  # number of jobs of each size, shape (R,)
     costs: FloatArray  # hop cost of the block of size r that begins at position i, shape (R, m)
 
     @classmethod
     def of(cls, problem: TopologyProblem) -> "Blocks":
-        """Compute the costs of all blocks of a problem."""
+        """Return the blocks of a problem with their costs."""
         encoding = encode(problem)
         sizes, counts = np.unique(encoding.sizes, return_counts=True)
         return cls(sizes, counts.astype(np.int64), circular_block_costs(encoding, sizes), float(encoding.scale))
@@ -191,21 +193,21 @@ class Blocks:
     scale: float = 1.0  # cost of a hop
 
     def cheapest_total(self) -> float:
-        """Return the sum of the cheapest blocks of all jobs: a bound that lets blocks overlap."""
+        """Return the total cost of the cheapest block of each job: a lower bound, because blocks may overlap."""
         return float(self.counts @ self.costs.min(axis=1))
 
     def cheapest(self) -> tuple[float, SizePrices]:
-        """Return the bound of `cheapest_total`, and what proves it."""
+        """Return the bound of `cheapest_total`, and its certificate."""
         return self.cheapest_total(), self.size_prices(self.costs.min(axis=1))
 
     def size_prices(self, prices: FloatArray) -> SizePrices:
-        """Return the certificate of prices of the sizes, shape ``(R,)``, in the unit of costs."""
+        """Return the certificate of prices by size, shape ``(R,)``, in the unit of costs."""
         return SizePrices(tuple(zip(self.sizes.tolist(), (prices / self.scale).tolist(), strict=True)))
 
     def starts_of_jobs(self, problem: TopologyProblem, starts: list[list[int]]) -> IntArray:
-        """Hand the starts chosen per distinct size, ``starts[r]``, to the jobs of that size, in order."""
+        """Return the start of each job; jobs of size r get the chosen ``starts[r]`` in increasing order."""
         left = {int(size): sorted(chosen, reverse=True) for size, chosen in zip(self.sizes, starts, strict=True)}
         return np.array([left[job.nodes].pop() for job in problem.jobs], dtype=np.int64)
 
 
-BLOCK_KERNELS = (circular_block_costs,)  # entries that costing blocks calls
+BLOCK_KERNELS = (circular_block_costs,)  # entries that `Blocks.of` calls

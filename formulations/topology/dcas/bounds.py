@@ -1,7 +1,7 @@
-"""Bounds on blocks that are placed alone: the Lagrangian bound of leaf prices, and what a block can still save.
+"""Bounds from blocks that are placed independently: a Lagrangian bound by leaf prices, and the savings still possible.
 
-Leaves have prices, and every block takes its best reply to them, whatever the others take; subgradient steps raise the
-bound.
+Leaves have prices, and every block takes its best reply to them, independently of the others. Subgradient steps raise
+the bound.
 """
 
 from dataclasses import dataclass
@@ -19,29 +19,29 @@ from allocopt.solving.budget import Clock
 from formulations.topology.dcas.window import WINDOW, DcasWindow
 
 ITERATIONS = 120
-LOOKS = 6  # looks at the clock while the bound rises
-# Part of the last direction in the next; steps without a better bound before they become shorter, and by what.
+LOOKS = 6  # number of looks at the clock in an ascent
+# Share of the last direction in the next; steps without a better bound until steps become shorter, by which factor.
 MOMENTUM, PATIENCE, SLOWER = 0.6, 4, 0.7
 
 
 class _Ascent(NamedTuple):
-    price: FloatArray  # of the best bound so far, by leaf
+    price: FloatArray  # prices of the best bound so far, by leaf
     replies: FloatArray  # saving less prices of the best reply of each class to them
-    trial: FloatArray  # prices to go on from
-    direction: FloatArray  # the last one
-    excess: FloatArray  # nodes asked for beyond the idle ones, by leaf, at the trial's prices
-    trial_replies: FloatArray
-    pace: FloatArray  # length of the steps relative to Polyak's, and steps since the bound rose last
+    trial: FloatArray  # prices of the current step
+    direction: FloatArray  # direction of the last step
+    excess: FloatArray  # nodes taken in excess of the idle ones, by leaf, at the trial prices
+    trial_replies: FloatArray  # replies to the trial prices
+    pace: FloatArray  # length of steps relative to Polyak's, and number of steps since the bound last rose
 
 
 @kernel(float64(WINDOW, GROUP_TREE, INSERTION_STATE, record_type(_Ascent), float64, float64, int64))
 def _ascend(
     window: DcasWindow,
-    tree: GroupTree,  # of the window
+    tree: GroupTree,  # tree of the window
     state: InsertionState,  # all nodes idle
     space: _Ascent,
     best: float,  # bound of the prices, or minus infinity
-    upper: float,  # a target no less than the optimum
+    upper: float,  # target of the steps, no less than the optimum, such as the cost of an allocation
     iterations: int,
 ) -> float:
     """Raise the bound by subgradient steps; return it, with its prices and replies in place."""
@@ -54,7 +54,7 @@ def _ascend(
         for c in range(window.sizes.size):
             n, factor, reply = window.sizes[c], window.factor[c], 0.0
             if factor == 0.0:
-                # The leftover saves nothing by lying close, and takes what is cheapest.
+                # The leftover has no hop cost, so it takes the cheapest nodes.
                 for leaf in range(price.size):
                     state.take[leaf] = 0
                 while n > 0:
@@ -87,7 +87,7 @@ def _ascend(
             pace[0], pace[1] = pace[0] * SLOWER, 0.0
         norm = 0.0
         for leaf in range(price.size):
-            # Part of the last direction stays in it, which damps the zigzag of plain subgradients.
+            # A share of the last direction damps the zigzag of plain subgradients.
             direction[leaf] = excess[leaf] + MOMENTUM * direction[leaf]
             norm += direction[leaf] * direction[leaf]
         if norm == 0.0:
@@ -100,19 +100,22 @@ def _ascend(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prices:
-    """Prices of leaves and what they prove, in the unit of cost."""
+    """Prices of leaves and the bound that they prove, in the unit of cost."""
 
-    leaf: FloatArray  # of a node of each leaf
-    best: FloatArray  # saving less prices of a block of each class alone
-    bound: float  # on the cost of any disjoint node sets
+    leaf: FloatArray  # price of a node of each leaf
+    best: FloatArray  # saving less prices of the best reply of a block of each class
+    bound: float  # lower bound on the cost of any disjoint node sets
 
     @classmethod
     def none(cls, window: DcasWindow) -> "Prices":
-        """Return prices of zero, whose bound is that of every block alone."""
+        """Return prices of zero, whose bound is that of every block in an empty window."""
         return cls(np.zeros(len(window.pod)), np.zeros(len(window.sizes)), -np.inf).raised(window, np.inf)
 
     def raised(self, window: DcasWindow, upper: float, clock: Clock | None = None) -> "Prices":
-        """Raise the bound by some steps while there is time, by one without a clock; an allocation costs ``upper``."""
+        """Return prices with a higher bound, after some steps within the time, or one step without a clock.
+
+        ``upper`` is the cost of a known allocation.
+        """
         leaf, best, bound = self.leaf.copy(), self.best.copy(), self.bound
         direction, excess = np.zeros((2, len(leaf)))
         space = _Ascent(leaf, best, leaf.copy(), direction, excess, np.zeros(len(best)), np.array([1.0, 0.0]))
@@ -125,7 +128,7 @@ class Prices:
             leaf_positions=np.arange(len(window.leaf)),
             leaf_first=window.leaf_start,
         )
-        # Prices tell equal leaves apart; a tie break would make the bound too high.
+        # Prices distinguish equal leaves, and a tie break would make the bound too high.
         state = insertion_state(tree, int(window.sizes[window.factor > 0].max()))._replace(tie_break=0.0)
         for _ in range(LOOKS if clock is not None else 1):
             if (clock is not None and clock.expired()) or bound >= upper:
@@ -136,14 +139,14 @@ class Prices:
 
 
 class Reach(NamedTuple):
-    """Largest savings of a block to the left of a leaf, prices paid, wherever its other nodes may lie.
+    """Largest savings less prices of a block's nodes left of a leaf, regardless of its other nodes.
 
-    That of ``rest`` nodes left of leaf g, with ``inside`` nodes in the pod that ends there, is entry
+    The saving of ``rest`` nodes left of leaf g, with ``inside`` nodes already in the pod that ends there, is entry
     ``offset[c] + (g * (n_c + 1) + rest) * width[c] + inside`` of the tables. The width of the leftover is 1.
     """
 
-    price: FloatArray  # these two as in `Prices`
-    best: FloatArray
+    price: FloatArray  # `Prices.leaf`
+    best: FloatArray  # `Prices.best`
     tables: FloatArray
     offset: IntArray
     width: IntArray
@@ -154,7 +157,10 @@ REACH = record_type(Reach)
 
 @inlined
 def left_saving(window: DcasWindow, reach: Reach, c: int, leaf: int, room: int, rest: int, x: int, y: int) -> float:
-    """Return the most that ``rest`` nodes save in ``room`` of a leaf and left of it; x lie in it, y in its pod."""
+    """Return the most that ``rest`` nodes save in ``room`` nodes of a leaf and left of it.
+
+    The block has x nodes in the leaf already, and y in its pod.
+    """
     n, width = window.sizes[c], reach.width[c]
     in_leaf, in_pod = window.factor[c] * window.weights[0], window.factor[c] * window.weights[1]
     inside = 1 if width > 1 and leaf > 0 and window.pod[leaf - 1] == window.pod[leaf] else 0
@@ -170,7 +176,7 @@ def left_saving(window: DcasWindow, reach: Reach, c: int, leaf: int, room: int, 
 
 @kernel(void(WINDOW, REACH, int64, int64))
 def fill_reach(window: DcasWindow, reach: Reach, c: int, leaf: int) -> None:
-    """Fill ``reach.tables`` for a class and a leaf; those of the leaves before are filled."""
+    """Fill ``reach.tables`` for a class and a leaf; those of earlier leaves must be filled."""
     n, width = window.sizes[c], reach.width[c]
     for rest in range(n + 1):
         start = reach.offset[c] + (leaf * (n + 1) + rest) * width

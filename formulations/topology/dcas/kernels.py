@@ -1,10 +1,10 @@
 """The recursion of the DCAS dynamic program, position by position from the right.
 
 A *part* is the right-hand end of a block: its last r nodes, beginning at a position, with whole blocks nested in the
-gaps between them. A *filling* is an interval filled exactly by whole blocks. A part of r nodes is a node, a gap that is
-empty or holds a filling, and a part of r - 1 nodes; a filling is a part of all nodes of a block and a filling behind
-it. What is kept and compared is the *excess*: cost and prices beyond what the blocks would cost alone. It is never
-negative, so that whatever reaches ``limit`` can be left out.
+gaps between them. A *filling* is an interval filled exactly by whole blocks. A part of r nodes consists of a node, a
+gap that is empty or holds a filling, and a part of r - 1 nodes. A filling consists of a part with all nodes of a block
+and a filling behind it. The tables store and compare the *excess*: cost plus prices, less those of each block's best
+reply. It is never negative, so that everything that reaches ``limit`` can be left out.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -21,54 +21,54 @@ from formulations.topology.dcas.window import WINDOW, DcasWindow, fit
 
 IndexArray = NDArray[np.int32]
 
-# What the cursor holds: the step (classes from C on are fillings), where in it, and the ends of the tables.
+# Fields of the cursor: the step (classes from C on are fillings), the place within it, and the ends of the tables.
 POSITION, CLASS, NODES, NEXT, BEGIN, N_PARTS, N_FILLINGS, STAMP = range(8)
 
-NOT_BEGUN = -1  # ``NEXT`` between two steps
-DONE, PAUSED, FULL = 0, 1, 2  # how `advance` ends: at the end, after the work it was given, or when its tables are full
+NOT_BEGUN = -1  # value of ``NEXT`` between two steps
+DONE, PAUSED, FULL = 0, 1, 2  # results of `advance`: all done, the granted work is done, or the tables are full
 
 
 class _Parts(NamedTuple):
-    """Entries, and where those of a class c, a position p and a number of nodes r lie."""
+    """Entries, and the ranges of entries of a class c, a position p and a number of nodes r."""
 
     nested: IndexArray  # multiset of the blocks inside the gaps
-    in_leaf: IndexArray  # nodes of the block in the leaf and in the pod of its first position
-    in_pod: IndexArray
+    in_leaf: IndexArray  # nodes of the part in the leaf of its first position
+    in_pod: IndexArray  # nodes of the part in the pod of its first position
     value: FloatArray  # excess of the nested blocks, plus prices, less savings of the part
-    excess: FloatArray  # bound on the excess of the whole block and all that is nested
+    excess: FloatArray  # lower bound on the excess of the whole block and all nested blocks
     rest: IndexArray  # entry of the part after the first node; -1 for none
     gap: IndexArray  # filling of the gap before that part; -1 for none
-    link: IndexArray  # next entry of the same multiset while a list is made, then the entries by rising excess
+    link: IndexArray  # next entry of the same multiset while a list is built, then the entries by increasing excess
     first: Annotated[IndexArray, 3]  # parts are the entries first[c, p, r] .. last[c, p, r] - 1
     last: Annotated[IndexArray, 3]
 
 
 class _Fillings(NamedTuple):
-    """Entries, and where those of a position p lie; of every multiset there is the least excess."""
+    """Entries, and the ranges of entries of a position p; each multiset has the entry of least excess."""
 
     blocks: IndexArray  # multiset of all blocks in the interval
     excess: FloatArray
     part: IndexArray  # entry of the first block
-    rest: IndexArray  # filling behind the first block and what is nested in it; -1 for none
-    order: IndexArray  # the entries of a position by rising excess
+    rest: IndexArray  # filling behind the first block and its nested blocks; -1 for none
+    order: IndexArray  # the entries of a position by increasing excess
     first: IndexArray  # fillings are the entries first[p] .. last[p] - 1
     last: IndexArray
 
 
 class Tables(NamedTuple):
-    """The tables of a window, of which there are S multisets."""
+    """The tables of a window with S multisets."""
 
     parts: _Parts
     fillings: _Fillings
-    head: IndexArray  # last entry of a multiset in the list being made, shape (S,)
-    stamp: IntArray  # it is valid where the stamp is that of the list
-    saving: FloatArray  # what a block can still save by its nodes in leaf and pod
-    saving_stamp: IntArray  # valid in the same way
-    cursor: IntArray  # where the recursion stands
+    head: IndexArray  # last entry of a multiset in the list that is being built, shape (S,)
+    stamp: IntArray  # a head is valid if its stamp is that of the list
+    saving: FloatArray  # largest further saving of a block, by its nodes in leaf and pod
+    saving_stamp: IntArray  # a saving is valid if its stamp is that of the list
+    cursor: IntArray  # state of the recursion
 
     @classmethod
     def empty(cls, window: DcasWindow, capacity: int) -> "Tables":
-        """Allocate room for ``capacity`` parts, and a quarter as many fillings."""
+        """Return tables with room for ``capacity`` parts, and a quarter as many fillings."""
         positions, n_states = len(window.leaf) + 1, len(window.used)
         index = (len(window.sizes), positions, int(window.sizes.max()) + 1)
         keys = int(window.sizes[window.factor > 0].max() + 1) ** 2
@@ -90,12 +90,12 @@ class Tables(NamedTuple):
         )
 
     def longer(self, capacity: int) -> "Tables":
-        """Copy the tables into longer ones."""
+        """Return longer tables with the same entries."""
 
         def longer(record: _Parts | _Fillings, length: int) -> dict[str, NDArray[Any]]:
             entries = {}
             for name, array in record._asdict().items():
-                # The indices of positions stay as they are.
+                # The ranges of positions keep their size.
                 if name not in ("first", "last"):
                     entries[name] = np.empty(length, dtype=array.dtype)
                     entries[name][: len(array)] = array
@@ -105,7 +105,7 @@ class Tables(NamedTuple):
         return self._replace(parts=parts, fillings=self.fillings._replace(**longer(self.fillings, capacity // 4)))
 
     def restart(self, window: DcasWindow) -> None:
-        """Let the recursion begin: at the last position with the first class and one node."""
+        """Reset the recursion to its beginning: the last position, the first class and one node."""
         for array in (self.stamp, self.saving_stamp, self.cursor):
             array[:] = 0
         self.cursor[POSITION], self.cursor[NODES], self.cursor[NEXT] = len(window.leaf) - 1, 1, NOT_BEGUN
@@ -113,7 +113,7 @@ class Tables(NamedTuple):
 
 @inlined
 def _sort(order: IndexArray, excess: FloatArray, first: int, last: int) -> None:
-    # Shell's method: `order` becomes the entries by rising excess.
+    # Shell's method: sorts the entries by increasing excess into `order`.
     for entry in range(first, last):
         order[entry] = entry
     stride = 1
@@ -142,7 +142,7 @@ def _add_part(
     rest: int,
     gap: int,
 ) -> None:
-    """Add the part that a node at the cursor's position makes with a part of x and y nodes in its leaf and pod."""
+    """Add the part of a node at the cursor's position and a part with x nodes in its leaf and y in its pod."""
     parts, cursor = tables.parts, tables.cursor
     p, c, r, entry = cursor[POSITION], cursor[CLASS], cursor[NODES], cursor[N_PARTS]
     leaf = window.leaf[p]
@@ -151,11 +151,11 @@ def _add_part(
     value += reach.price[leaf] - in_leaf * (2 * x + 1) - in_pod * (2 * y + 1)
     leaf_room = min(left, p - window.leaf_start[leaf])
     pod_room = min(left, p - window.leaf_start[window.pod_start[window.pod[leaf]]])
-    # Where no node can join them the counts are of no account, and equal counts are told apart less often.
+    # If no further node can join the leaf or pod, its count does not matter; 0 makes more parts comparable.
     x = x + 1 if leaf_room > 0 and in_leaf > 0 else 0
     y = y + 1 if pod_room > 0 and in_pod > 0 else 0
     parts.nested[entry], parts.in_leaf[entry], parts.in_pod[entry], parts.value[entry] = nested, x, y, value
-    # Cheap before dear: the bound is looked up only for what is not beaten. What is on the list is within the bound.
+    # Drop the part if even with the largest further saving its excess reaches the limit.
     key = x * (reach.width[c] if in_pod > 0 else 1) + y
     if tables.saving_stamp[key] != cursor[STAMP]:
         tables.saving_stamp[key] = cursor[STAMP]
@@ -164,8 +164,8 @@ def _add_part(
     excess = value + reach.best[c] - saving
     if excess >= limit:
         return
-    # It is put on the list of its multiset, unless another is as good however it goes on; what it beats is dropped. A
-    # node more in the leaf is worth no more than `leaf_slope`, and one more in the pod no more than `pod_slope`.
+    # Put the part on the list of its multiset, unless another part is as good for every continuation; drop the parts
+    # that it dominates. One more node in the leaf is worth at most `leaf_slope`, one more in the pod `pod_slope`.
     leaf_slope, pod_slope = 2 * in_leaf * leaf_room, 2 * in_pod * pod_room
     head = tables.head[nested] if tables.stamp[nested] == cursor[STAMP] else -1
     other = head
@@ -185,20 +185,20 @@ def _add_part(
 def _extend(
     window: DcasWindow, reach: Reach, tables: Tables, limit: float, gap: int, inside: int, gap_excess: float
 ) -> int:
-    """Put a node and a gap before all parts behind the gap; return the work done, or -1 if the tables are full."""
+    """Add a node and a gap before all parts behind the gap; return the work done, or -1 if the tables are full."""
     parts, cursor = tables.parts, tables.cursor
     p, c, r = cursor[POSITION], cursor[CLASS], cursor[NODES]
     after = p + 1 + window.used[inside]
     first, last = parts.first[c, after, r - 1], parts.last[c, after, r - 1]
     if first == last:
         return 1
-    # The block itself is one of its class, beside what is nested in it.
+    # The block counts as one of its class, in addition to the nested blocks.
     taken = window.packed[inside] + window.packed[window.strides[c]]
     same_leaf = window.leaf[after] == window.leaf[p]
     same_pod = window.pod[window.leaf[after]] == window.pod[window.leaf[p]]
     for place in range(first, last):
         rest = parts.link[place]
-        # Parts come by rising excess, so that none of those that follow stays below the limit.
+        # Parts are sorted by increasing excess, so none of the later ones stays below the limit.
         if parts.excess[rest] + gap_excess >= limit:
             break
         if inside > 0 and not fit(window, taken, window.packed[parts.nested[rest]]):
@@ -214,7 +214,7 @@ def _extend(
 
 @inlined
 def _make_parts(window: DcasWindow, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
-    """Make the parts of the cursor, whose ``NEXT`` is the next gap; return the work done, or -1 if full."""
+    """Make the parts at the cursor, where ``NEXT`` is the next gap; return the work done, or -1 if full."""
     parts, fillings, cursor = tables.parts, tables.fillings, tables.cursor
     p, c, r = cursor[POSITION], cursor[CLASS], cursor[NODES]
     work, done = 1, 0
@@ -234,7 +234,7 @@ def _make_parts(window: DcasWindow, reach: Reach, tables: Tables, limit: float, 
     unit = window.packed[window.strides[c]]
     while r > 1 and cursor[NEXT] < fillings.last[p + 1]:
         gap = fillings.order[cursor[NEXT]]
-        # These, too, come by rising excess.
+        # Fillings are sorted by increasing excess, too.
         if fillings.excess[gap] >= limit:
             break
         work += done
@@ -247,7 +247,7 @@ def _make_parts(window: DcasWindow, reach: Reach, tables: Tables, limit: float, 
         cursor[NEXT] += 1
         if work + done >= most_work:
             return work + done
-    # What later entries beat has an infinite value, and leaves the table.
+    # Remove entries that later ones dominate; their value is infinite.
     kept = cursor[BEGIN]
     for entry in range(cursor[BEGIN], cursor[N_PARTS]):
         if parts.value[entry] == np.inf:
@@ -280,7 +280,10 @@ def _offer_filling(tables: Tables, blocks: int, excess: float, part: int, rest: 
 
 @inlined
 def _make_fillings(window: DcasWindow, tables: Tables, limit: float, most_work: int) -> int:
-    """Make those that begin with a block of the cursor's class; ``NEXT`` is the next of its parts."""
+    """Make the fillings that begin with a block of the cursor's class, where ``NEXT`` is the next of its parts.
+
+    Return the work done, or -1 if the tables are full.
+    """
     parts, fillings, cursor = tables.parts, tables.fillings, tables.cursor
     p, m, c = cursor[POSITION], window.leaf.size, cursor[CLASS] - window.sizes.size
     n, stride = window.sizes[c], window.strides[c]
@@ -313,7 +316,10 @@ def _make_fillings(window: DcasWindow, tables: Tables, limit: float, most_work: 
 
 @kernel(int64(WINDOW, REACH, record_type(Tables), float64, int64))
 def advance(window: DcasWindow, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
-    """Go on from the cursor over some ``most_work`` entries of an excess below ``limit``; return how it ended."""
+    """Continue from the cursor for about ``most_work`` entries with excess below ``limit``.
+
+    Return ``DONE``, ``PAUSED`` or ``FULL``.
+    """
     work, fillings, cursor, n_classes = 0, tables.fillings, tables.cursor, window.sizes.size
     while cursor[POSITION] >= 0:
         if work >= most_work:

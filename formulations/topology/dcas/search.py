@@ -1,8 +1,9 @@
-"""The search for the best DCAS allocation: rounds with a rising limit on the excess over the Lagrangian bound.
+"""The search for the best DCAS allocation: rounds with an increasing limit on the excess over the Lagrangian bound.
 
-Incumbents place the jobs one after the other in random orders, each on the block of least excess, or nearly so. A round
-that finds nothing proves that the optimum exceeds the bound by its limit; the first that finds something has found the
-optimum. Most windows are settled by a limit far below the distance to the first incumbent.
+Incumbents are found by placing the jobs one after the other in random orders, each on a block of least excess, or
+nearly so. A round that finds nothing proves that the optimum exceeds the bound by at least its limit. The first round
+that finds an allocation has found the optimum. Most windows are solved with a limit far below the distance to the first
+incumbent.
 """
 
 import math
@@ -28,36 +29,36 @@ from formulations.topology.dcas.kernels import FULL, N_PARTS, PAUSED, Tables, ad
 from formulations.topology.dcas.window import WINDOW, DcasWindow, Levels
 
 NOISE = 0.012  # largest noise on the cost of a block, relative to the bound of the window
-DECODING_SLICE = 100_000  # positions looked at between two looks at the clock: a few milliseconds
-SLICE = 100_000  # entries looked at between two looks at the clock: a few milliseconds
-# Parts that the tables have room for: at first, and at most (0.7 GB). Fillings have a quarter.
+DECODING_SLICE = 100_000  # positions between two looks at the clock: a few milliseconds
+SLICE = 100_000  # table entries between two looks at the clock: a few milliseconds
+# Room of the tables in parts: at first, and at most (0.7 GB). There is room for a quarter as many fillings.
 FIRST_CAPACITY, LARGEST_CAPACITY = 1 << 17, 1 << 24
-# Limit of the first round, relative to the bound, and by what it grows from round to round.
+# Limit of the first round, relative to the bound; first and least factor by which it grows from round to round.
 FIRST_LIMIT, GROWTH, LEAST_GROWTH = 0.004, 1.6, 1.1
-SNAP = 1.3  # a limit that comes as near as this to the incumbent's excess is raised to it: no other round can follow
-MANY_JOBS = 6  # rounds of so many jobs are long enough to pay for a second ascent of the prices
+SNAP = 1.3  # a limit within this factor of the incumbent's excess is raised to it, so that the round is the last one
+MANY_JOBS = 6  # least number of jobs for which rounds are long enough to pay for a second ascent of the prices
 DECODES = 100  # how often the jobs are placed one after the other, without prices and with them
-# After a round of so many parts it is worth while to look for a better incumbent: placing the jobs so many times.
+# After a round of at least LONG_ROUND parts, the jobs are placed MORE_DECODES times to find a better incumbent.
 LONG_ROUND, MORE_DECODES = 10_000, 250
-NEGLIGIBLE = 1e-9  # an incumbent that can be beaten by no more than this, relative to it, is not searched on
+NEGLIGIBLE = 1e-9  # relative improvement of an incumbent that is not worth a search
 
 
 class _Decoding(NamedTuple):
-    price: FloatArray  # as in `Prices`
-    best: FloatArray
-    classes: IntArray  # of every job's block, shape (J,)
-    order: IntArray  # of the jobs
+    price: FloatArray  # `Prices.leaf`
+    best: FloatArray  # `Prices.best`
+    classes: IntArray  # class of every job's block, shape (J,)
+    order: IntArray  # order in which jobs are placed
     left: IntArray  # positions that are still idle, in order, shape (m,)
     owners: IntArray  # block that owns each position, J for the leftover
     best_owners: IntArray
-    in_leaf: IntArray  # nodes of a block by leaf and by pod; all 0 between two blocks
-    in_pod: IntArray
+    in_leaf: IntArray  # nodes of a block by leaf; all 0 between two blocks
+    in_pod: IntArray  # nodes of a block by pod; all 0 between two blocks
     random: IntArray  # state of the random numbers, one entry
 
 
 @inlined
 def _count(window: DcasWindow, decoding: _Decoding, position: int, by: int, factor: float) -> float:
-    # By how much the block's cost less savings rises, prices paid, as a node is added or taken away.
+    # Change of the block's prices less savings if a node is added or removed.
     leaf = window.leaf[position]
     pod = window.pod[leaf]
     x, y = decoding.in_leaf[leaf], decoding.in_pod[pod]
@@ -71,7 +72,7 @@ def _count(window: DcasWindow, decoding: _Decoding, position: int, by: int, fact
 def _best_start(
     window: DcasWindow, decoding: _Decoding, n_left: int, n: int, factor: float, noise: float
 ) -> tuple[int, float]:
-    # Block of n nodes of the circle of the positions left whose excess, plus noise, is least; and its value.
+    # Start and value of the block of n nodes, on the circle of the positions left, whose excess plus noise is least.
     value = 0.0
     for index in range(n):
         value += _count(window, decoding, decoding.left[index], 1, factor)
@@ -124,7 +125,10 @@ def _place(window: DcasWindow, decoding: _Decoding, noise: float, most: float) -
 
 @kernel(float64(WINDOW, record_type(_Decoding), float64, float64, int64))
 def _decode(window: DcasWindow, decoding: _Decoding, noise: float, most: float, times: int) -> float:
-    """Place the jobs so many times; return the least excess, below ``most``, with its allocation in ``best_owners``."""
+    """Place the jobs ``times`` times; return the least excess, ``most`` if none is below it.
+
+    ``best_owners`` gets the allocation of an excess below ``most``.
+    """
     for _ in range(times):
         for index in range(decoding.order.size - 1, 0, -1):
             other = int(lehmer_uniform(decoding.random) * (index + 1))
@@ -140,7 +144,7 @@ def _decode(window: DcasWindow, decoding: _Decoding, noise: float, most: float, 
 
 
 class _Decoder:
-    """Places the jobs of a window, cut before a position, one after the other, and offers what it finds to the run."""
+    """Places the jobs of a window, cut before a position, one after the other, and offers allocations to the run."""
 
     def __init__(self, problem: TopologyProblem, window: DcasWindow, cut: int) -> None:
         self._problem, self._window, self._cut = problem, window, cut
@@ -153,7 +157,7 @@ class _Decoder:
         )
 
     def improve(self, prices: Prices, times: int, run: Run) -> None:
-        """Place all jobs so many times under prices, or until the time runs out; offer what beats the incumbent."""
+        """Place all jobs ``times`` times under prices, or until the time is over; offer better allocations."""
         self.space.price[:], self.space.best[:] = prices.leaf, prices.best
         per_slice = max(1, DECODING_SLICE // (len(self._problem.jobs) * len(self._window.leaf)))
         for done in range(0, times, per_slice):
@@ -165,7 +169,7 @@ class _Decoder:
                 self.offer(self.space.best_owners, run)
 
     def offer(self, owners: IntArray, run: Run) -> None:
-        """Offer an allocation given by the block that owns each position, blocks numbered by rising size."""
+        """Offer an allocation, given the block that owns each position; blocks are numbered by increasing size."""
         jobs = np.append(np.argsort(self._problem.sizes, kind="stable"), -1)
         run.offer(Allocation.of_owners(self._problem, np.roll(jobs[owners], self._cut)))
 
@@ -174,7 +178,7 @@ DCAS_KERNELS = (*BOUND_KERNELS, advance, _decode)  # entries that the search cal
 
 
 def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
-    """Search the window exactly, or as long as time and room last; the run has an incumbent."""
+    """Search the window exactly, as far as time and memory allow; the run must have an incumbent."""
     encoding = encode(problem)
     levels = Levels.of(encoding)
     cut = int(levels.cuts[0])
@@ -185,7 +189,7 @@ def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
     decoder.improve(prices, DECODES, run)
     for _ in range(1 if len(problem.jobs) < MANY_JOBS else 2):
         if run.objective is not None and not run.is_proved():
-            # The better the incumbent, the better the steps of the prices, and the other way round.
+            # A better incumbent improves the steps of the prices, and better prices improve the incumbent.
             prices = prices.raised(window, run.objective, run.clock)
             run.prove(prices.bound, partial(_priced, problem, window, cut, prices))
             decoder.improve(prices, DECODES, run)
@@ -211,9 +215,9 @@ def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
 
 
 def _priced(problem: TopologyProblem, window: DcasWindow, cut: int, prices: Prices) -> PartPrices:
-    """Return the certificate of the prices of leaves, of which those that are left over take the cheapest."""
+    """Return the certificate of the prices of leaves; the leftover takes the cheapest nodes."""
     of_position = prices.leaf[window.leaf]
-    # The last of the nodes that are left over sets the level from which on jobs pay.
+    # Jobs pay only what exceeds the price of the dearest leftover node.
     left = len(of_position) - int(problem.sizes.sum())
     level = np.sort(of_position)[max(0, left - 1)]
     scale = HopFormula.of(problem.topology, problem.hop_cost).scale
@@ -221,9 +225,8 @@ def _priced(problem: TopologyProblem, window: DcasWindow, cut: int, prices: Pric
 
 
 def _growth(parts_by_limit: list[tuple[float, int]]) -> float:
-    # The factor by which the limit had best grow after rounds of these limits, which kept so many parts. If the work of
-    # a round is a power of its limit, all rounds together cost least, at worst, where the last is e times as much work
-    # as the one before it.
+    # The best factor for the growth of the limit, after rounds with these limits and numbers of parts. If the work of a
+    # round is a power of its limit, the worst total is least if each round takes e times the work of the one before.
     if len(parts_by_limit) < 2:
         return GROWTH
     (limit_before, parts_before), (limit, parts) = parts_by_limit[-2:]
@@ -241,13 +244,13 @@ class _Rounds:
         self._tables = Tables.empty(window, FIRST_CAPACITY)
         self.parts_by_limit: list[tuple[float, int]] = []
         for c, leaf in np.ndindex(len(window.sizes), len(window.pod)):
-            # Without time to fill them, there is none for a round either.
+            # If there is no time to fill these tables, there is none for a round either.
             if clock.expired():
                 return
             fill_reach(window, self._reach, c, leaf)
 
     def fill(self, limit: float, clock: Clock) -> bool:
-        """Fill the tables with all that stays below ``limit``; return False if time or room ran out."""
+        """Fill the tables with all entries below ``limit``; return False if time or memory ran out."""
         self._tables.restart(self._window)
         ended = PAUSED
         while ended in (PAUSED, FULL):
@@ -257,13 +260,16 @@ class _Rounds:
             if ended == FULL:
                 if len(self._tables.parts.nested) >= LARGEST_CAPACITY:
                     return False
-                # At once, for memory is taken only as it is written to, and there is little to copy yet.
+                # Take the largest size at once: memory is used only when it is written to, and little has to be copied.
                 self._tables = self._tables.longer(LARGEST_CAPACITY)
         self.parts_by_limit.append((limit, int(self._tables.cursor[N_PARTS])))
         return True
 
     def best_owners(self) -> IntArray | None:
-        """Return the block that owns each position in the best filling of the line, blocks numbered class by class."""
+        """Return the block that owns each position in the best filling of the line; None if there is no filling.
+
+        Blocks are numbered class by class.
+        """
         parts, fillings, used, sizes = self._tables.parts, self._tables.fillings, self._window.used, self._window.sizes
         whole = np.flatnonzero(fillings.blocks[fillings.first[0] : fillings.last[0]] == len(used) - 1)
         if len(whole) == 0:

@@ -1,4 +1,4 @@
-"""A window as DCAS sees it: leaves within pods on a line, and blocks in classes of equal ones."""
+"""A window for DCAS: leaves within pods on a line, and classes of equal blocks."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,40 +12,40 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode
 from allocopt.solving.base import rounded
 
-MOST_LEVELS = 2  # levels of groups that tell nodes apart, below the top
-LARGEST_INDEX = 20_000_000  # entries of the tables whose size is known beforehand: 160 MB
-BITS = 62  # of a packed multiset: 64 less the sign and one that a sum may carry into
+MOST_LEVELS = 2  # most levels of groups, below the top, that distinguish idle nodes
+LARGEST_INDEX = 20_000_000  # most entries of the tables whose size is known beforehand: 160 MB
+BITS = 62  # bits of a packed multiset: 64 less the sign and one bit for the carry of a sum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Multisets:
     """All S multisets of at most ``counts[r]`` jobs of each of R sizes."""
 
-    strides: IntArray  # from a multiset's number to that of the one with one more job of the size, shape (R,)
+    strides: IntArray  # difference between the numbers of a multiset with one more job of the size and without, (R,)
     digits: IntArray  # number of jobs of each size in each multiset, shape (R, S)
     used: IntArray  # nodes that each multiset takes, shape (S,)
 
     @classmethod
     def of(cls, sizes: IntArray, counts: IntArray) -> "Multisets":
-        """Enumerate the multisets of ``counts[r]`` jobs of size ``sizes[r]``."""
+        """Return the multisets of at most ``counts[r]`` jobs of size ``sizes[r]``."""
         strides = np.concatenate(([1], np.cumprod(counts + 1)[:-1]))
         digits = np.arange(np.prod(counts + 1)) // strides[:, None] % (counts[:, None] + 1)
         return cls(strides, digits, sizes @ digits)
 
 
 class Levels(NamedTuple):
-    """The levels that tell nodes apart, lowest first; equal ones are added up."""
+    """The levels that distinguish idle nodes, lowest first; levels with equal groups are joined."""
 
-    groups: IntArray  # of each position by level, shape (L, m)
-    weights: FloatArray  # what the squared count of a job in a group of each level saves, in hops, shape (L,)
+    groups: IntArray  # group of each position by level, shape (L, m)
+    weights: FloatArray  # hops saved per squared count of a job in a group of each level, shape (L,)
 
     @classmethod
     def of(cls, encoding: Encoding) -> "Levels":
-        """Find the levels of a problem; one that has a single group saves the same for all, and is left out."""
+        """Return the levels of a problem, without levels of a single group, which save the same in every allocation."""
         groups, weights = np.zeros((0, encoding.n_idle), dtype=np.int64), np.zeros(0)
         for row, weight, count in zip(encoding.groups, encoding.weights, encoding.n_groups, strict=True):
             if len(groups) and count == groups[-1].max() + 1:
-                # Levels are nested: as many groups are the same groups.
+                # Levels are nested, so an equal number of groups means equal groups.
                 weights[-1] += weight
             elif count > 1:
                 groups, weights = np.vstack((groups, row)), np.append(weights, weight)
@@ -53,7 +53,7 @@ class Levels(NamedTuple):
 
     @property
     def cuts(self) -> IntArray:
-        """Positions before which the circle can be cut so that all groups are intervals, mostly some."""
+        """Positions before which the circle can be cut so that all groups are intervals; there may be none."""
         begins = self.groups != np.roll(self.groups, 1, axis=1)
         if (begins.sum(axis=1) != self.groups.max(axis=1, initial=0) + 1).any():
             return np.zeros(0, dtype=np.int64)
@@ -66,16 +66,16 @@ class DcasWindow(NamedTuple):
     Jobs of equal size are one class of blocks; the leftover, if there is any, is a block of the last class.
     """
 
-    leaf: IntArray  # of each position, rising from 0, shape (m,)
+    leaf: IntArray  # leaf of each position, increasing from 0, shape (m,)
     leaf_start: IntArray  # first position of each leaf, and m at the end
-    pod: IntArray  # of each leaf, rising from 0
+    pod: IntArray  # pod of each leaf, increasing from 0
     pod_start: IntArray  # first leaf of each pod, and the number of leaves at the end
-    weights: FloatArray  # what the squared count of a job in a leaf and in a pod saves, in hops, shape (2,)
+    weights: FloatArray  # hops saved per squared count of a job in a leaf and in a pod, shape (2,)
     sizes: IntArray  # nodes of a block of each class, shape (C,)
-    counts: IntArray  # and number of its blocks
+    counts: IntArray  # number of blocks of each class, shape (C,)
     factor: FloatArray  # cost of one hop of a block of each class, 0 for the leftover
-    base: FloatArray  # and of a block that saves nothing
-    strides: IntArray  # as of `Multisets` of blocks, by class
+    base: FloatArray  # cost of a block of each class that saves nothing
+    strides: IntArray  # `Multisets.strides` of the blocks, by class
     packed: IntArray  # counts of each multiset in bit fields with a free bit on top of each, shape (S,)
     free_bits: int  # those free bits
     room: int  # the multiset of all blocks, packed, with its free bits set
@@ -83,7 +83,7 @@ class DcasWindow(NamedTuple):
 
     @classmethod
     def of(cls, encoding: Encoding, levels: Levels, cut: int) -> "DcasWindow":
-        """Return a window whose circle is cut before position ``cut``, one of the cuts of its levels."""
+        """Return the window with its circle cut before position ``cut``, one of ``levels.cuts``."""
         groups, weights = levels
         m, missing = groups.shape[1], MOST_LEVELS - len(weights)
         rolled = np.roll(np.pad(groups, ((0, missing), (0, 0))), -cut, axis=1)
@@ -95,7 +95,7 @@ class DcasWindow(NamedTuple):
         sizes, counts = _class_sizes(encoding)
         factor = encoding.scale / sizes
         factor[len(np.unique(encoding.sizes)) :] = 0.0
-        # All nodes of a job lie in the only group of a level that has one: it saves the same for every allocation.
+        # A level with a single group saves the same for every allocation, so the saving goes into the base cost.
         top = encoding.top - encoding.weights[encoding.n_groups == 1].sum()
         base = factor * (top * sizes * sizes - encoding.bottom * sizes)
         multisets = Multisets.of(sizes, counts)
@@ -114,7 +114,7 @@ WINDOW = record_type(DcasWindow)
 
 
 def _class_sizes(encoding: Encoding) -> tuple[IntArray, IntArray]:
-    # Rising sizes of jobs, then the leftover if there is any, and the blocks of each.
+    # Sizes of jobs, increasing, then the leftover if there is one, and the number of blocks of each.
     sizes, counts = np.unique(encoding.sizes, return_counts=True)
     left = encoding.n_idle - int(encoding.sizes.sum())
     if left > 0:
@@ -128,23 +128,23 @@ def dcas_refusal(problem: TopologyProblem) -> str | None:
     levels = Levels.of(encoding)
     groups = levels.groups
     if len(groups) > MOST_LEVELS:
-        return f"{len(groups)} levels of switches below the top tell its idle nodes apart, dcas takes {MOST_LEVELS}"
+        return f"its idle nodes differ on {len(groups)} levels below the top, dcas supports at most {MOST_LEVELS}"
     if len(levels.cuts) == 0:
-        return "idle nodes of a switch do not follow each other in the circular sequence, as dcas needs"
+        return "the idle nodes of a switch are not consecutive in the circular sequence, as dcas requires"
     sizes, counts = _class_sizes(encoding)
     bits = sum(count.bit_length() + 1 for count in counts.tolist())
     if bits > BITS:
-        return f"its jobs take {bits} bits to count by size, dcas takes {BITS}"
+        return f"counting its jobs by size takes {bits} bits, dcas supports at most {BITS}"
     n_leaves = 1 if len(groups) == 0 else int(groups[0].max()) + 1
     largest = int(encoding.sizes.max()) + 1
     entries = len(sizes) * (n_leaves * largest * largest + encoding.n_idle * (int(sizes.max()) + 1))
     if entries > LARGEST_INDEX:
-        return f"its dcas tables would have {rounded(entries)} entries, the largest taken are {LARGEST_INDEX:,}"
+        return f"its dcas tables would have {rounded(entries)} entries, at most {LARGEST_INDEX:,} are supported"
     return None
 
 
 @inlined
 def fit(window: DcasWindow, one: int, other: int) -> bool:
-    """Whether the sum of two packed multisets is one."""
-    # Taken from all, a count that is too large borrows the free bit above its field.
+    """Return whether the sum of two packed multisets is a multiset of the window."""
+    # If the sum is subtracted from all blocks, a count that is too large borrows the free bit above its field.
     return (window.room - one - other) & window.free_bits == window.free_bits

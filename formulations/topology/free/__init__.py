@@ -1,1 +1,1 @@
-"""Exact FREE: column generation for the bound, a search over the leaves to close it."""
+"""Exact FREE: column generation for the bound, and a search over the leaves to close the gap."""

@@ -1,10 +1,10 @@
-"""Closes the gap between a FREE allocation and the bound of charges: a search over the leaves, pod by pod.
+"""A search over the leaves, pod by pod, that closes the gap between a FREE allocation and the bound of charges.
 
-Layer i shares out leaf i among the jobs. A state is, for every job, how many nodes it has in earlier pods and in all
-earlier leaves: all that the future needs to know. Under the charges every job has a best way to be completed
-alone; what a choice loses against it, and charges that nobody pays, is its *regret*. The saving of an allocation is
-the bound of the charges less its regrets, so that only choices whose regrets stay below the distance
-from the bound to the best allocation known need to be looked at.
+Layer i divides leaf i among the jobs. A state has the number of nodes of every job in earlier pods and in all earlier
+leaves, which is all that later layers depend on. Under the charges, every job has a best way to be completed without
+other jobs. The *regret* of a choice is what jobs lose against that, plus the charges that no job pays. The saving of an
+allocation is the bound of the charges less its regrets. So the search follows only choices whose regrets stay below the
+distance between the bound and the best known allocation.
 """
 
 from collections.abc import Callable
@@ -23,10 +23,10 @@ from allocopt.kernels.insertion import JobClasses
 from allocopt.kernels.tree import GroupTree
 from formulations.topology.free.pricing import Demand
 
-# Entries of the completion tables, and entries times nodes that a job can take of a leaf: a quarter of a second.
+# Most entries of the completion tables, and most entries times nodes that a job can take of a leaf: 0.25 s.
 LARGEST_COMPLETION, LARGEST_FILLING = 20_000_000, 200_000_000
-MOST_JOBS = 60  # jobs, and the idle nodes that are left over, are bits of one integer
-# Seconds to bring leaves and jobs into order, and to fill the tables, by entry and node.
+MOST_JOBS = 60  # jobs and the leftover are bits of one integer
+# Seconds to sort leaves and jobs, and to fill the tables, per entry and node.
 ORDERING_S, FILLING_S = 3e-4, 1.25e-9
 KEY_BITS = 128
 FIRST_TABLE = 1 << 10
@@ -38,41 +38,41 @@ Int16Matrix = Annotated[NDArray[np.int16], 2]
 class Order(StrEnum):
     """Order of the pods."""
 
-    DEAREST_FIRST = "dearest"  # by the mean charge for their nodes, falling
-    LARGEST_FIRST = "largest"  # by their idle nodes, falling
-    SMALLEST_FIRST = "smallest"  # by their idle nodes, rising
+    DEAREST_FIRST = "dearest"  # by the mean charge for their nodes, decreasing
+    LARGEST_FIRST = "largest"  # by their idle nodes, decreasing
+    SMALLEST_FIRST = "smallest"  # by their idle nodes, increasing
 
 
 class _Leaves(NamedTuple):
-    """The leaves in the order of the layers, pod by pod; what jobs are charged and save is in hops."""
+    """The leaves in the order of the layers, pod by pod; charges and savings are in hops."""
 
-    idle: IntArray  # shape (N,)
-    charge: FloatMatrix  # for so many idle nodes of each leaf, shape (N, widest leaf + 1)
-    pod: IntArray  # of each leaf, shape (N,)
-    ends_pod: IntArray  # 1 where a leaf is the last one of its pod, shape (N,)
-    pod_charge: FloatMatrix  # for so many nodes of each pod, shape (pods, largest job + 1)
-    pod_income: FloatArray  # largest sum of these charges that jobs can pay for a pod
+    idle: IntArray  # idle nodes of each leaf, shape (N,)
+    charge: FloatMatrix  # charge for k idle nodes of each leaf, shape (N, widest leaf + 1)
+    pod: IntArray  # pod of each leaf, shape (N,)
+    ends_pod: IntArray  # 1 if a leaf is the last one of its pod, shape (N,)
+    pod_charge: FloatMatrix  # charge for k nodes of each pod, shape (pods, largest job + 1)
+    pod_income: FloatArray  # largest sum of charges that jobs can pay for a pod
     before: IntArray  # idle nodes of the leaves before each one, shape (N + 1,)
-    leaf_weight: float  # saving of the squared count of a job in a leaf, times nodes of the job
-    pod_weight: float  # and in a pod
+    leaf_weight: float  # saving of a job per squared count in a leaf, times nodes of the job
+    pod_weight: float  # saving of a job per squared count in a pod, times nodes of the job
 
 
 class _Jobs(NamedTuple):
-    """The jobs in the order of a state's fields, those of a class side by side; all of shape ``(J,)``."""
+    """The jobs in the order of a state's fields, jobs of a class side by side; all arrays have shape ``(J,)``."""
 
     sizes: IntArray
     kind: IntArray  # class of each job
-    word: IntArray  # word of a state's key in which the field of a job lies
-    shift: IntArray  # bit at which it begins there
-    bits: IntArray  # half its bits
+    word: IntArray  # word of a state's key that has the field of a job
+    shift: IntArray  # first bit of the field in the word
+    bits: IntArray  # half the number of bits of the field
 
     @classmethod
     def of(cls, sizes: IntArray, kind: IntArray) -> "_Jobs | None":
-        """Lay out the fields of jobs in the key of a state; None if they do not fit."""
+        """Return the layout of the jobs' fields in the key of a state; None if they do not fit."""
         word, shift, used, bits = [], [], 0, []
         for size in sizes.tolist():
             width = int(size).bit_length()
-            # No field straddles two words.
+            # A field must not lie in two words.
             if used // 64 != (used + 2 * width - 1) // 64:
                 used = (used // 64 + 1) * 64
             word.append(used // 64)
@@ -85,49 +85,50 @@ class _Jobs(NamedTuple):
 class _States(NamedTuple):
     """All states of all layers, one after the other."""
 
-    keys: Annotated[WordArray, 2]  # by job its nodes in earlier pods and in all earlier leaves, packed, shape (S, 2)
-    slack: FloatArray  # what a state may still lose against the bound, in hops
+    keys: Annotated[WordArray, 2]  # each job's nodes in earlier pods and in all earlier leaves, packed, shape (S, 2)
+    slack: FloatArray  # regret that a state may still have, in hops
     parent: Int32Array  # state of the layer before from which it was reached
-    taken: Int16Matrix  # what each job took of the leaf in between, in the order of the parent's fields, shape (S, J)
+    taken: Int16Matrix  # nodes that each job took of the leaf in between, in the order of the parent's fields, (S, J)
     component: Int16Matrix  # see `_expand_states`, shape (S, J + 1)
-    table: Int32Array  # hash table of the newest layer: 1 + number of a state, older ones count as empty
+    table: Int32Array  # hash table of the newest layer: 1 + number of a state; older states count as empty
 
 
 class _Work(NamedTuple):
-    """Working space of an expansion; row j is that of job j, and J stands for the end.
+    """Working space of an expansion; row j is for job j, and row J for the end.
 
-    An option is what a job may take of the leaf, its loss the regret less what the job then pays for leaf and pod.
+    An option is a number of nodes of the leaf that a job may take. Its loss is the regret less what the job pays for
+    leaf and pod.
     """
 
     before: IntArray  # nodes in earlier pods
-    placed: IntArray  # and in all earlier leaves
+    placed: IntArray  # nodes in all earlier leaves
     option: IntMatrix  # shape (J, widest leaf + 1)
     loss: FloatMatrix
     n_options: IntArray
-    most: IntArray  # the most that the jobs j .. can take together
-    pod_most: FloatArray  # and pay for the pod that the leaf ends
+    most: IntArray  # most nodes that jobs j, j + 1, .. can take together
+    pod_most: FloatArray  # most that these jobs can pay for the pod that the leaf ends
     chosen: IntArray  # option that is tried
-    room: IntArray  # nodes of the leaf that are left before job j
-    slack: FloatArray  # slack if it and the next ones paid nothing
+    room: IntArray  # nodes of the leaf that are left for job j
+    slack: FloatArray  # slack before job j and those after it pay for the leaf
     met: IntArray  # components, one bit each, that have nodes of the leaf before job j chooses
     field: IntArray  # fields of the new state
-    owner: IntArray  # old field of the job of each
+    owner: IntArray  # old field of the job of each new field
 
 
 class Layers(NamedTuple):
-    """A problem as the search takes it."""
+    """A problem in the form that the search needs."""
 
     leaves: _Leaves  # in the order of the layers
     jobs: _Jobs  # in the order of the fields
-    kinds: JobClasses  # on leaves and pods, an area each; openness of leaves in the order of the layers
-    is_forest: int  # 1 if no optimal allocation joins jobs in a circle, else 0
+    kinds: JobClasses  # with rules for leaves and pods, one area each, and open leaves in the order of the layers
+    is_forest: int  # 1 if some optimal allocation joins no jobs in a circle, see `_expand_states`, otherwise 0
     completion: Annotated[FloatArray, 4]  # see `_fill_completions`
-    vertex: IntArray  # of the tree, of each leaf
+    vertex: IntArray  # vertex of the tree of each leaf
     order: IntArray  # index in the demand of each job
 
     @staticmethod
     def seconds_to_fill(tree: GroupTree, demand: Demand) -> float:
-        """Return how long `of` takes, about; infinity where a problem has too many levels, jobs, bits or entries."""
+        """Return an estimate of the seconds of `of`; infinity if there are too many levels, jobs, bits or entries."""
         largest, n_leaves = demand.largest, len(tree.leaf_first) - 1
         entries = len(demand.classes.sizes) * (n_leaves + 1) * (largest + 1) ** 2
         filling = entries * min(largest, int(tree.idle[:n_leaves].max()))
@@ -138,14 +139,14 @@ class Layers(NamedTuple):
 
     @classmethod
     def of(cls, tree: GroupTree, demand: Demand, charge: FloatArray, pod_order: Order) -> "Layers":
-        """Bring jobs and leaves into order, the largest first of jobs and of leaves in a pod, and fill the tables."""
+        """Sort jobs, and leaves within a pod, the largest first, and fill the tables; return the layers."""
         sizes, classes, largest = demand.sizes, demand.classes, demand.largest
         order = np.lexsort((demand.of_job, -sizes))
         jobs = _Jobs.of(sizes[order], demand.of_job[order])
         if jobs is None:
             raise ValueError("the fields of the jobs do not fit a key")
         n_leaves = len(tree.leaf_first) - 1
-        # Of every vertex, for 0 up to all of its idle nodes; a leaf below the top is its own pod.
+        # Charges of every vertex for 0 up to all of its idle nodes. A leaf directly below the top is its own pod.
         tables, pods = np.split(charge, np.cumsum(tree.idle + 1)[:-1]), np.arange(n_leaves)
         for pod in range(n_leaves, len(tree.idle) - 1):
             pods[tree.children[tree.first_child[pod] : tree.first_child[pod + 1]]] = pod - n_leaves
@@ -188,7 +189,7 @@ class Layers(NamedTuple):
             area=np.arange(n_kinds),
             is_open=np.ascontiguousarray(classes.is_open[classes.area][:, vertex]),
         )
-        # An exchange of single nodes would break segments; those of one node, and of the whole job, it keeps.
+        # The argument for forests exchanges single nodes, which keeps only segments of one node or of the whole job.
         is_whole = (classes.step == 1) | (classes.step == classes.sizes[:, None])
         completion = np.empty((len(kinds.sizes), len(vertex) + 1, largest + 1, largest + 1))
         layers = cls(leaves, jobs, kinds, int(is_whole.all()), completion, vertex, order)
@@ -201,8 +202,8 @@ LAYERS, STATES, WORK = map(record_type, (Layers, _States, _Work))
 
 @inlined
 def _value_of(leaves: _Leaves, kinds: JobClasses, leaf: int, kind: int, in_pod: int, taken: int, placed: int) -> float:
-    # What `taken` nodes gain a job with `in_pod` other ones in the pod that has then `placed` so many, charges taken
-    # off; minus infinity if it may not.
+    # Gain, less charges, of `taken` nodes for a job with `in_pod` other nodes in the pod and `placed` nodes afterwards;
+    # minus infinity if a rule forbids it.
     size, total = kinds.sizes[kind], in_pod + taken
     squares = leaves.leaf_weight * taken * taken + leaves.pod_weight * taken * (total + in_pod)
     of_pod = leaves.pod_charge[leaves.pod[leaf]]
@@ -222,7 +223,7 @@ def _value_of(leaves: _Leaves, kinds: JobClasses, leaf: int, kind: int, in_pod: 
 
 @kernel(void(LAYERS))
 def _fill_completions(layers: Layers) -> None:
-    """Fill ``layers.completion``: the most that each job alone can still gain from every leaf on, in hops."""
+    """Fill ``layers.completion``: the most that each job gains from every leaf on if no other job is there, in hops."""
     leaves, kinds, completion = layers.leaves, layers.kinds, layers.completion
     n_leaves = leaves.idle.size
     for r in range(kinds.sizes.size):
@@ -271,8 +272,8 @@ def _list_options(layers: Layers, work: _Work, leaf: int, slack: float) -> None:
 
 @inlined
 def _slot_of(states: _States, mask: int, oldest: int, low: np.uint64, high: np.uint64) -> np.int64:
-    """Slot of a key among the states from ``oldest`` on, or the empty slot where it belongs."""
-    # Open addressing. States of older layers need not be deleted: their numbers tell that their slots are empty.
+    """Return the slot of a key among the states from ``oldest`` on, or the empty slot where it belongs."""
+    # Open addressing. States of older layers need not be deleted: their lower numbers mark their slots as empty.
     mixed = (low ^ (high * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xD6E8FEB86659FD93)
     slot = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
     while True:
@@ -286,16 +287,16 @@ def _slot_of(states: _States, mask: int, oldest: int, low: np.uint64, high: np.u
 def _keep_state(
     layers: Layers, states: _States, work: _Work, leaf: int, parent: int, mask: int, oldest: int, end: int, met: int
 ) -> int:
-    """Record the state that is chosen, unless it is there with no less slack; return the new end."""
+    """Record the chosen state, unless it exists with at least as much slack; return the new end."""
     leaves, jobs, slack = layers.leaves, layers.jobs, work.slack[layers.jobs.sizes.size]
     n_jobs, low, high = jobs.sizes.size, np.uint64(0), np.uint64(0)
-    # A job that is complete is the same wherever its nodes are, unless it has still to pay for the pod.
+    # The places of a complete job's nodes do not matter any more, unless the job has still to pay for the pod.
     is_free = leaves.pod_income[leaves.pod[leaf]] == 0.0
     for job in range(n_jobs):
         placed = work.placed[job] + work.option[job, work.chosen[job]]
         moved = leaves.ends_pod[leaf] or (is_free and placed == jobs.sizes[job])
         mine = ((placed if moved else work.before[job]) << jobs.bits[job]) | placed
-        # Equal jobs may change places: their fields are kept falling, so that states that differ in nothing else meet.
+        # Equal jobs are interchangeable, so sort their fields: states that differ only in their order become equal.
         i = job
         while i > 0 and jobs.kind[i - 1] == jobs.kind[job] and work.field[i - 1] < mine:
             work.field[i], work.owner[i] = work.field[i - 1], work.owner[i - 1]
@@ -319,7 +320,7 @@ def _keep_state(
         return end
     states.slack[state] = slack
     states.parent[state] = parent
-    # Components that met are joined, and are labelled as the lowest of them.
+    # Join the components that share the leaf, under the lowest of their labels.
     lowest = 0
     while met and not (met >> lowest) & 1:
         lowest += 1
@@ -341,16 +342,16 @@ def _expand_states(
     last: int,
     oldest: int,  # the next layer's states are oldest .. end - 1 so far
     end: int,
-    mask: int,  # size of the hash table in use, less one
+    mask: int,  # size of the used part of the hash table, less one
     most_tried: int,  # choices after which no other state is begun
 ) -> tuple[int, int, int]:
-    """Share a leaf out among the jobs, from the states ``first .. last - 1`` on.
+    """Divide a leaf among the jobs, from the states ``first .. last - 1`` on.
 
-    Returns the first state that is not expanded, or -1 if that state alone has far too many choices; end and mask
-    afterwards. Where the states' array is full, it stops before ``last``, too.
+    Returns the first state that is not expanded, or -1 if a single state has far too many choices, and the new end and
+    mask. It stops before ``last`` after ``most_tried`` choices, or if the array of states is full.
     """
-    # A component of the jobs, and last of the idle nodes that are left over, is one of the graph that joins two of them
-    # for every leaf that they share. The cost is concave, so that an optimum is at a vertex, whose graph is a forest.
+    # Components are those of the graph in which two jobs are joined for every leaf that they share; the leftover counts
+    # as the last job. The cost is concave, so some optimum is at a vertex, whose graph is a forest.
     leaves, jobs = layers.leaves, layers.jobs
     n_jobs, n_leaves = jobs.sizes.size, leaves.idle.size
     spare = leaves.before[n_leaves] - jobs.sizes.sum()
@@ -385,13 +386,13 @@ def _expand_states(
             if taken > 0:
                 own = 1 << states.component[state, job]
                 if met & own and layers.is_forest:
-                    # Two jobs that are joined already would share this leaf, too.
+                    # Two jobs that are already joined would share this leaf, which closes a circle.
                     continue
                 met |= own
             slack = work.slack[job] - work.loss[job, choice]
             used = min(room, work.most[job + 1])
-            # What the jobs after this one can pay and take at most must keep the regret within the slack, and the idle
-            # nodes that nobody takes within those that are left over in the end.
+            # Skip the choice if, with all that later jobs can pay and take, the regret exceeds the slack or more nodes
+            # stay idle than the leftover has.
             if slack + charge[used] + work.pod_most[job + 1] < 0.0 or wasted + room - used > spare:
                 continue
             if job < n_jobs - 1:
@@ -405,7 +406,7 @@ def _expand_states(
                 met |= own
             if end == states.slack.size:
                 return state, end, mask
-            # The part of the table that is in use is doubled when it is half full.
+            # Double the used part of the hash table when it is half full.
             if 2 * (end - oldest) > mask and 2 * mask < states.table.size:
                 for empty in range(mask + 1):
                     states.table[empty] = 0
@@ -425,14 +426,14 @@ LAYER_KERNELS = (_fill_completions, _expand_states)  # entries that the search o
 class Outcome:
     """Outcome of a search over the leaves."""
 
-    complete: bool  # whether nothing was left out
-    most_left: float  # none has less regret than the slack less this; minus infinity if none has less than the slack
+    complete: bool  # whether the search was exhaustive
+    most_left: float  # every allocation has regret of at least the slack less this; -inf if none is within the slack
     n_states: int
-    counts: IntArray | None = None  # of every job on each leaf, in the allocation of least regret
+    counts: IntArray | None = None  # nodes of every job on each leaf, in the allocation of least regret
 
 
 class LayeredSearch:
-    """Searches all allocations whose regret is less than a given slack; after ``most_states`` it gives up."""
+    """Searches all allocations whose regret is within a given slack, in at most ``most_states`` states."""
 
     def __init__(self, n_jobs: int, widest: int, most_states: int) -> None:
         self._states = _States(
@@ -452,8 +453,8 @@ class LayeredSearch:
         self.most_states = most_states
 
     def run(self, layers: Layers, slack: float, may_go_on: Callable[[], bool], limit: int, tried: int) -> Outcome:
-        """Look for the allocation of least regret, no more than ``slack`` hops, in ``limit`` states at most."""
-        # A new table costs nothing where it is not touched.
+        """Search for the allocation of least regret, at most ``slack`` hops, in at most ``limit`` states."""
+        # A new table of zeros takes no time for parts that are not used.
         states = self._states = self._states._replace(table=np.zeros(len(self._states.table), dtype=np.int32))
         states.keys[0] = 0
         states.slack[0] = slack
@@ -473,7 +474,7 @@ class LayeredSearch:
                 return Outcome(True, -np.inf, end)
             first, last = oldest, end
             most_left = float(states.slack[first:last].max())
-        # The choices of the leaves, from the last one back to the first.
+        # Collect the choices from the last leaf back to the first.
         taken, state = [], first
         for _ in layers.vertex:
             taken.append(states.taken[state])

@@ -1,9 +1,9 @@
 """Pricing of patterns: the demand, the charge of a job for its nodes of a group, and the best patterns.
 
-Jobs with ``a_j`` nodes of a group of ``c`` idle nodes keep to ``sum_j f(a_j) <= f(c)`` for every superadditive ``f``.
-``f(a) = a`` is the capacity of the group, ``f(a) = floor(q a / d)`` a Chvatal-Gomory cut of it: with ``d`` = 20 and
-``c`` = 38, only one job can have 20 nodes of the group. The multipliers ``u`` of such rows charge ``u f(a)`` for ``a``
-nodes; charges add up to one table per group, which the pricing by dynamic programming takes as it is.
+Jobs with ``a_j`` nodes of a group of ``c`` idle nodes satisfy ``sum_j f(a_j) <= f(c)`` for every superadditive ``f``.
+``f(a) = a`` is the capacity of the group, ``f(a) = floor(q a / d)`` a Chvatal-Gomory cut of it. For example, with
+``q`` = 1, ``d`` = 20 and ``c`` = 38, only one job can have 20 nodes of the group. The multipliers ``u`` of such rows
+charge ``u f(a)`` for ``a`` nodes. Charges add up to one table per group, which the dynamic program of the pricing uses.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from formulations.topology.column_generation import Answer
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """The jobs of a window, and where fragmentation has a weight the leftover as the last one, in classes of equals."""
+    """The jobs of a window in classes of equal ones; if fragmentation has a weight, the leftover is the last job."""
 
     classes: JobClasses
     of_job: IntArray
@@ -48,8 +48,8 @@ class Demand:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Row:
     vertex: int
-    multiplier: int  # both are 1 for the capacity of the group itself
-    divisor: int
+    multiplier: int  # q; 1 for the capacity of the group
+    divisor: int  # d; 1 for the capacity of the group
 
     def values(self, counts: IntArray) -> IntArray:
         """Return f of every count."""
@@ -63,13 +63,13 @@ def _best_patterns(
     tree: GroupTree,
     state: InsertionState,  # all nodes idle
     classes: JobClasses,
-    charge: FloatArray,  # for k nodes of vertex v at first[v] + k, in hops; the top is free
+    charge: FloatArray,  # charge for k nodes of vertex v at first[v] + k, in hops; the top is free
     first: IntArray,
     counts: IntArray,  # nodes of each vertex in the best pattern of each class, shape (R, V)
-    savings: FloatArray,  # what these patterns save in hops, shape (R,)
-    values: FloatArray,  # and the same less charges; minus infinity where there is no pattern
+    savings: FloatArray,  # savings of these patterns in hops, shape (R,)
+    values: FloatArray,  # savings less charges; minus infinity if a class has no pattern
 ) -> None:
-    """Find for every class the pattern with the largest saving less charges, the job having the tree for itself."""
+    """Find for every class the pattern with the largest saving less charges, on a tree without other jobs."""
     top, n_leaves = tree.idle.size - 1, tree.leaf_first.size - 1
     for r in range(classes.sizes.size):
         size = classes.sizes[r]
@@ -102,13 +102,13 @@ def _best_patterns(
 def _most_violated(
     tree: GroupTree,
     counts: IntArray,  # nodes of each vertex by pattern, shape (P, V)
-    picked: FloatArray,  # how often each is picked, shape (P,)
+    picked: FloatArray,  # how often each pattern is picked, shape (P,)
     largest: int,  # nodes of the largest job
     largest_multiplier: int,  # largest q
-    violation: FloatArray,  # the largest by group, 0 at the top, shape (V,)
-    cuts: IntArray,  # and its q and d, shape (V, 2)
+    violation: FloatArray,  # largest violation of each group, 0 at the top, shape (V,)
+    cuts: IntArray,  # q and d of the most violated cut, shape (V, 2)
 ) -> None:
-    """Find the cut ``sum_j floor(q a_j / d) <= floor(q c / d)`` of every group that patterns violate most."""
+    """Find for every group the cut ``sum_j floor(q a_j / d) <= floor(q c / d)`` that patterns violate most."""
     for vertex in range(tree.idle.size):
         violation[vertex] = 0.0
         idle = tree.idle[vertex]
@@ -134,36 +134,36 @@ PRICING_KERNELS = (insertion_state, _best_patterns, _most_violated)  # entries t
 class PricedPatterns(Answer):
     """The best pattern of every class of jobs at some multipliers of the rows, in hops."""
 
-    charge: FloatArray  # for k nodes of vertex v at ``first[v] + k``
+    charge: FloatArray  # charge for k nodes of vertex v at ``first[v] + k``
     counts: IntArray  # nodes of each vertex by class, shape (R, V)
-    savings: FloatArray  # of the patterns, charges not taken off, shape (R,)
+    savings: FloatArray  # savings of the patterns, without charges, shape (R,)
 
 
 class Pricing:
-    """Finds the best pattern of every class, the job having all idle nodes; rows are at first capacities of leaves."""
+    """Finds the best pattern of every class on all idle nodes; at first, the rows are the capacities of leaves."""
 
     def __init__(self, tree: GroupTree, demand: Demand) -> None:
         self.tree, self.demand, self.sizes = tree, demand, demand.classes.sizes
         self.multiplicity: IntArray = np.bincount(demand.of_job, minlength=len(self.sizes))
-        self.is_possible = True  # whether every job, alone, has a pattern
-        self.least_value = -np.inf  # of a job that gets no nodes; it stays where every job has to be placed
+        self.is_possible = True  # whether every job has a pattern
+        self.least_value = -np.inf  # value of a job without nodes; minus infinity if every job has to be placed
         self.n_leaves = len(tree.leaf_first) - 1
         self.idle: IntArray = tree.idle[: self.n_leaves]
         self._first: IntArray = np.concatenate(([0], np.cumsum(tree.idle + 1)))
         self._state: InsertionState = insertion_state(tree, demand.largest)
         self.rows: list[_Row] = []
-        self.values: list[FloatArray] = []  # of every row, for 0 up to all idle nodes of its group
+        self.values: list[FloatArray] = []  # f of every row, for 0 up to all idle nodes of its group
         for leaf in range(self.n_leaves):
             self.add_row(leaf)
 
     def add_row(self, vertex: int, multiplier: int = 1, divisor: int = 1) -> None:
-        """Charge for a row ``sum_j f(a_j) <= f(c)`` of a group, ``f(a) = floor(multiplier a / divisor)``."""
+        """Add the row ``sum_j f(a_j) <= f(c)`` of a group, ``f(a) = floor(multiplier a / divisor)``."""
         row = _Row(vertex, multiplier, divisor)
         self.rows.append(row)
         self.values.append(row.values(np.arange(self.tree.idle[vertex] + 1)).astype(np.float64))
 
     def at(self, multipliers: FloatArray) -> PricedPatterns:
-        """Price the patterns at multipliers of the first rows, none negative."""
+        """Return the best patterns at multipliers of the first rows, none negative."""
         first, n_classes, classes = self._first, len(self.sizes), self.demand.classes
         charge = np.zeros(int(first[-1]))
         for multiplier, row, of_counts in zip(multipliers.tolist(), self.rows, self.values, strict=False):
@@ -175,7 +175,7 @@ class Pricing:
         if classes.ruled:
             self.is_possible = bool(np.isfinite(values).all())
             values = np.maximum(values, self.least_value)
-        # The jobs of an allocation pay no more than all idle nodes of every group cost together.
+        # The jobs of an allocation pay at most the charge for all idle nodes of every group.
         bound = float(self.multiplicity @ values) + float(charge[first[1:] - 1].sum())
         return PricedPatterns(multipliers, bound, charge, counts, savings)
 
@@ -189,7 +189,7 @@ class Pricing:
         return every
 
     def savings_of(self, counts: IntArray) -> FloatArray:
-        """Return what every job saves, in hops, with its nodes of each vertex, shape ``(J, V)``."""
+        """Return the saving of every job in hops, given its nodes of each vertex, shape ``(J, V)``."""
         classes, of_job, sizes = self.demand.classes, self.demand.of_job, self.demand.sizes
         savings: FloatArray = counts.astype(np.float64) ** 2 @ self.tree.weight / sizes
         if classes.ruled:
@@ -200,7 +200,7 @@ class Pricing:
     def most_violated(
         self, counts: IntArray, picked: FloatArray, largest_multiplier: int
     ) -> tuple[FloatArray, IntArray]:
-        """Return by how much patterns, picked so often, violate a cut of every group most, and its q and d."""
+        """Return the largest violation of a cut of every group by picked patterns, and q and d of the cut."""
         violation, cuts = np.empty(counts.shape[1]), np.empty((counts.shape[1], 2), dtype=np.int64)
         _most_violated(self.tree, counts, picked, self.demand.largest, largest_multiplier, violation, cuts)
         return violation, cuts

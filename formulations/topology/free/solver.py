@@ -1,7 +1,7 @@
 """Solver ``exact``: exact FREE.
 
-A search finds an allocation, column generation bounds it (`pricing`), cuts strengthen the bound, and a search over the
-leaves closes the gap (`layers`).
+A search finds an allocation, column generation (`pricing`) gives a bound, cuts strengthen the bound, and a search over
+the leaves closes the gap (`layers`).
 """
 
 import math
@@ -38,41 +38,41 @@ from formulations.topology.column_generation import Generation, RestrictedMaster
 from formulations.topology.free.layers import LAYER_KERNELS, LayeredSearch, Layers, Order
 from formulations.topology.free.pricing import PRICING_KERNELS, Demand, PricedPatterns, Pricing
 
-SEARCHES = ("lns", "greedy")  # who looks for allocations: the first that is installed
-# Steps of the search for an allocation: first, where the bound shows that it may not be optimal, and where the proof
-# fails and there is no time limit to fill.
+SEARCHES = ("lns", "greedy")  # solvers that find allocations; the first installed one is used
+# Steps of the search for an allocation: at first; after a bound that leaves a gap; and after a failed proof, if there
+# is no time limit.
 STEPS, MORE_STEPS, LAST_STEPS = 1000, 2000, 20_000
 MOST_STATES = 100_000_000
-# Part of the gap that a round of cuts has to close for another one, and numbers of states, in turn. Cuts come first: a
-# bound that they close is certified in a millisecond, a search only by another search.
+# Share of the gap that a round of cuts has to close to be followed by another one, and most states of the searches, in
+# turn. Cuts come first: certifying a bound takes a millisecond with cuts, and another search after a search.
 LEAST_PROGRESS, EFFORTS = 0.01, (5_000, 100_000, MOST_STATES)
-# Share of the time that is left in which the search takes a number of steps; share and steps where the rest is too
-# short for a bound.
+# Share of the remaining time for a search for allocations; share and steps if the rest is too short for a bound.
 SEARCH_SHARE, ALL_THAT_IS_LEFT = 2 / 3, (1.0, MOST_ITERATIONS)
-LEAST_SEARCH_S = 5e-4  # what another search takes besides its steps; with less time left, none is begun
-# Idle nodes times levels times nodes of the largest job: one round of pricing then takes some tenths of a second. Idle
-# nodes times jobs: the counts of all jobs are kept.
+LEAST_SEARCH_S = 5e-4  # seconds that another search takes besides its steps; with less time, none is begun
+# Most idle nodes times levels times nodes of the largest job, for which a round of pricing takes some tenths of a
+# second; and most idle nodes times jobs, because the counts of all jobs are kept.
 LARGEST, MOST_COUNTS = 20_000_000, 10_000_000
 LARGEST_MULTIPLIER = 2  # cuts round the capacity times 1/2, 1/3, 1/4, .. and 2/3, 2/5, 2/7, ..
 LEAST_VIOLATION = 1e-3
-UNPLACED = 10.0  # what a job pays for getting no nodes, in all that the jobs could save if each was alone
-# Shares of the distance between incumbent and bound that are searched one after the other: the regret of the optimum is
-# mostly far below the distance, and the number of states grows exponentially with what is allowed.
+UNPLACED = 10.0  # price of a job without nodes, as a multiple of the bound on all savings
+# Shares of the distance between incumbent and bound that are searched in turn. The regret of the optimum is mostly far
+# below the distance, and the number of states grows exponentially with the allowed regret.
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.8, 1.0)
 NO_SAVING = -1.0  # less than any allocation saves, in hops
 TOLERANCE = 1e-10  # savings within this distance are equal, relative to the hops of all jobs without any saving
-# Choices tried between two looks at the clock where so many seconds are left, some milliseconds, and at least.
+# Choices between two looks at the clock (some milliseconds): TRIED if at least LONG_S seconds are left, in proportion
+# if fewer, but at least LEAST_TRIED.
 TRIED, LEAST_TRIED, LONG_S = 100_000, 1000, 0.25
-# States of the first attempt in every order of the pods, and how much more the next attempt may have.
+# Most states of the first attempt in every order of the pods, and factor by which they grow in the next attempts.
 FIRST_STATES, GROWTH = 10_000, 8
-# Seconds before the first bound: in any case, by idle node, and by product of idle nodes with levels and nodes of the
-# largest job, or with a fifth of the jobs.
+# Seconds before the first bound: a constant, a part per idle node, and a part that is multiplied by idle nodes and by
+# levels times nodes of the largest job plus five times the number of jobs.
 SETUP_S, NODE_S, PRODUCT_S = 1e-3, 2e-6, 1e-8
 EXACT_KERNELS = (*TREE_KERNELS, *PRICING_KERNELS, *LAYER_KERNELS)  # entries that bounding and closing call
 
 
 class _Master(RestrictedMaster[PricedPatterns]):
-    """The master problem, which takes over the rows of a pricing."""
+    """The master problem, with the rows of a pricing."""
 
     def __init__(self, pricing: Pricing) -> None:
         super().__init__(pricing.multiplicity, 0)
@@ -85,7 +85,7 @@ class _Master(RestrictedMaster[PricedPatterns]):
         return float(self._pricing.values[row][-1])
 
     def add_rows(self) -> None:
-        """Take over the rows that are new."""
+        """Add the new rows of the pricing."""
         counts, known, self.n_rows = np.array(self._counts), self.n_rows, len(self._pricing.rows)
         for index in range(known, self.n_rows):
             constraint, row = self.row(index), self._pricing.rows[index]
@@ -94,7 +94,7 @@ class _Master(RestrictedMaster[PricedPatterns]):
                 constraint.SetCoefficient(self._columns[column], float(values[column]))
 
     def add(self, r: int, counts: IntArray, saving: float) -> bool:
-        """Add a pattern of class r that has so many nodes of each vertex; return False if it is there already."""
+        """Add the pattern of class r with ``counts`` nodes of each vertex; return False if it exists already."""
         taken = counts.tolist()
         values = ((k, row.multiplier * taken[row.vertex] // row.divisor) for k, row in enumerate(self._pricing.rows))
         amounts = ((k, float(value)) for k, value in values if value)
@@ -109,21 +109,21 @@ class _Master(RestrictedMaster[PricedPatterns]):
         return any([self.add(r, counts, saving) for r, (counts, saving) in enumerate(patterns)])
 
     def patterns_in_use(self) -> tuple[IntArray, FloatArray]:
-        """Return the patterns that are picked, shape ``(P, V)``, and how often, after a solve."""
+        """Return the patterns that the last solve picked, shape ``(P, V)``, and how often."""
         picked = np.array([column.solution_value() for column in self._columns])
         use = np.flatnonzero(picked > 1e-9)
         return np.array([self._counts[column] for column in use]), picked[use]
 
 
 class _ColumnGeneration(Generation[PricedPatterns]):
-    """The bound of FREE: generates columns, and cuts after them, as long as it may.
+    """The bound of FREE by column generation, followed by cuts.
 
-    The master problem picks one pattern for every job, how many nodes it takes of every group, so that no leaf gives
-    more nodes than it has; equal jobs share their patterns, cuts are further rows. At any charges for nodes
+    The master problem picks one pattern for every job: the number of nodes that it takes of every group. No leaf gives
+    more nodes than it has. Equal jobs share their patterns, and cuts are further rows. For any charges for nodes
 
         sum_r e_r max_p (saving_r(p) - charge(p)) + largest income from charges
 
-    is at least the largest saving of any allocation (a Lagrangian bound), so that the generation can stop anywhere.
+    is at least the largest saving of any allocation (a Lagrangian bound). So the generation can stop at any time.
     """
 
     equal_relative = 1e-9
@@ -136,7 +136,7 @@ class _ColumnGeneration(Generation[PricedPatterns]):
         super().__init__(pricing.at, self._master, pricing.at(np.zeros(pricing.n_leaves)))
         if pricing.is_possible:
             self._master.add_answers(self.best)
-        # What another round takes, about: as long as the one before.
+        # Estimate of the seconds of another round: those of the round before.
         self._round_s = clock.elapsed() - started
 
     def add_allocation(self, counts: IntArray) -> None:
@@ -146,15 +146,15 @@ class _ColumnGeneration(Generation[PricedPatterns]):
             self._master.add(r, job, saving)
 
     def allow_unplaced(self) -> None:
-        """Let jobs get no nodes at a price that no saving is worth, so that the master problem has a solution."""
-        # Finite, for it is what a column of the master problem saves.
+        """Allow jobs without nodes, at a price above all savings, so that the master problem has a solution."""
+        # The price is finite, because it is the saving of a column of the master problem.
         self._pricing.least_value = -UNPLACED * (1.0 + abs(self.best.bound))
         nothing = np.zeros(len(self._pricing.tree.idle), dtype=np.int64)
         for r in range(len(self._pricing.sizes)):
             self._master.add(r, nothing, self._pricing.least_value)
 
     def proceed(self) -> bool:
-        """Converge, unless the next round would not fit; see `Generation.converge`."""
+        """Converge, unless the time is too short for the next round; see `Generation.converge`."""
         began: float | None = None
 
         def may_go_on() -> bool:
@@ -167,7 +167,10 @@ class _ColumnGeneration(Generation[PricedPatterns]):
         return self._converged
 
     def cut(self) -> bool:
-        """Add the most violated cut of every group; return whether there is one. First it must have converged."""
+        """Add the most violated cut of every group; return whether there is one.
+
+        Does nothing unless the generation has converged.
+        """
         if not self._converged:
             return False
         violation, cuts = self._pricing.most_violated(*self._master.patterns_in_use(), LARGEST_MULTIPLIER)
@@ -180,9 +183,9 @@ class _ColumnGeneration(Generation[PricedPatterns]):
 
 
 class Closing:
-    """Bounds the incumbent of a record, and closes the gap; without an incumbent, the search is for any allocation.
+    """Bounds the incumbent of a run, and closes the gap; without an incumbent, it searches for any allocation.
 
-    ``steps`` are the rounds of the column generation and slices of layers that may be spent; None for no limit.
+    ``steps`` limits the rounds of the column generation and slices of layers; None for no limit.
     """
 
     def __init__(self, problem: TopologyProblem, run: Run, steps: int | None) -> None:
@@ -204,7 +207,7 @@ class Closing:
 
     @staticmethod
     def seconds_to_set_up(problem: TopologyProblem) -> float:
-        """Return how long it takes, about, until a window can be bounded."""
+        """Return an estimate of the seconds until the first bound of a window."""
         levels, largest, n_jobs = len(problem.topology.hops), int(problem.sizes.max()), len(problem.jobs)
         return SETUP_S + len(problem.idle_nodes) * (NODE_S + PRODUCT_S * (levels * largest + 5 * n_jobs))
 
@@ -214,11 +217,11 @@ class Closing:
         best = self._generation.best
         self._prove(best.bound, partial(self._priced, best))
         if self._run.solution is None and self._generation.best.bound < -self._tolerance:
-            # No saving is negative: jobs go without nodes wherever the others get theirs.
+            # Savings are never negative, so a negative bound proves that some job always stays without nodes.
             self._run.prove_infeasible()
 
     def strengthen(self, least_progress: float) -> None:
-        """Add cuts as long as a round closes at least this part of the distance, and record the bound."""
+        """Add cuts as long as a round closes at least this share of the distance, and record the bound."""
         distance, before = self.distance(), math.inf
         while 0.0 < distance < (1.0 - least_progress) * before and self._generation.cut():
             before = distance
@@ -226,7 +229,7 @@ class Closing:
             distance = self.distance()
 
     def distance(self) -> float:
-        """Return what an allocation may at most save more than the incumbent, in hops; 0 if that is rounding alone."""
+        """Return the most that an allocation may save beyond the incumbent, in hops; 0 if that is only rounding."""
         saved = NO_SAVING
         if self._run.solution is not None:
             saved = float(self._pricing.savings_of(self._counts()).sum())
@@ -234,7 +237,10 @@ class Closing:
         return distance if distance > self._tolerance else 0.0
 
     def close(self, most_states: int) -> bool:
-        """Search the leaves within growing shares of the distance, in so many states; return whether all is proved."""
+        """Search the leaves within growing shares of the distance; return whether the optimum is proved.
+
+        Each search has at most ``most_states`` states.
+        """
         distance, demand, best = self.distance(), self._demand, self._generation.best
         if distance == 0.0:
             return self._settle(partial(self._priced, best))
@@ -243,14 +249,14 @@ class Closing:
         search = LayeredSearch(len(demand.of_job), int(self._pricing.idle.max()), most_states)
         orders = [Layers.of(self._tree, demand, best.charge, order) for order in Order]
         for share in SHARES:
-            # Of the last share rounding is taken off: what is no better than the incumbent is not looked for.
+            # Subtract the tolerance from the last share, so that equally good allocations are not searched for.
             slack = share * distance - (self._tolerance if share == SHARES[-1] else 0.0)
-            # Several orders race in growing numbers of states.
+            # All orders are tried with a growing limit of states.
             limit = min(FIRST_STATES, search.most_states)
             while True:
                 outcomes = []
                 for layers in orders:
-                    # Fewer choices between two looks at the clock where the time is short.
+                    # If the time is short, try fewer choices between two looks at the clock.
                     tried = int(max(LEAST_TRIED, min(1.0, self._run.clock.remaining() / LONG_S) * TRIED))
                     outcomes.append((search.run(layers, slack, self._may_go_on, limit, tried), layers))
                 done = [(outcome, layers) for outcome, layers in outcomes if outcome.complete]
@@ -272,12 +278,12 @@ class Closing:
                 return self._settle(self._searched)
             if not outcome.complete:
                 return False
-            # The order that came through is the one to go on with.
+            # Continue only with the order that completed the search.
             orders = [layers]
         return self._settle(self._searched)
 
     def _may_go_on(self) -> bool:
-        """Spend a step, and say whether steps and time are left."""
+        """Count a step, and return whether steps and time are left."""
         self._steps -= 1
         return self._steps >= 0 and not self._run.clock.expired()
 
@@ -288,7 +294,7 @@ class Closing:
         return group_prices(self._problem, self._encoding, best.charge)
 
     def _searched(self) -> Searched:
-        # The bound of the record is the one that this proves.
+        # The run has just recorded the bound that this certificate proves.
         return Searched(float(self._run.bound or 0.0), self._priced(self._generation.best).classes)
 
     def _settle(self, certificate: Callable[[], Certificate[TopologyProblem]]) -> bool:
@@ -299,7 +305,7 @@ class Closing:
         return True
 
     def _counts(self) -> IntArray:
-        """Nodes of every vertex that each job of the demand has in the incumbent, shape ``(J, V)``."""
+        """Return the nodes of every vertex that each job of the demand has in the incumbent, shape ``(J, V)``."""
         owners = self._run.solution.owners(self._problem)[self._tree.leaf_positions]
         leaves = np.repeat(np.arange(self._pricing.n_leaves), self._pricing.idle)
         counts = np.zeros((len(self._demand.of_job), self._pricing.n_leaves), dtype=np.int64)
@@ -311,10 +317,10 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class ExactFree(TopologySolver):
-    """Finds an allocation, bounds it by column generation over job patterns, and closes the gap leaf by leaf.
+    """Exact FREE: an allocation, a bound by column generation over job patterns, and a search that closes the gap.
 
     A budget's iterations are rounds of the column generation and, after them, layers of the search over the leaves.
-    After so many ``states`` the search over the leaves gives up; one takes some 30 + 4 J bytes.
+    The search over the leaves stops after ``states`` states, of some 30 + 4 J bytes each.
     """
 
     states: int = 2_000_000
@@ -338,7 +344,7 @@ class ExactFree(TopologySolver):
         counts = len(problem.idle_nodes) * len(problem.jobs)
         if work <= LARGEST and counts <= MOST_COUNTS:
             return None
-        return f"{work:,} and {counts:,} are the products, {LARGEST:,} and {MOST_COUNTS:,} are taken"
+        return f"the products are {work:,} and {counts:,}, at most {LARGEST:,} and {MOST_COUNTS:,} are supported"
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         search = first_installed(SEARCHES, problem)
@@ -375,7 +381,7 @@ class ExactFree(TopologySolver):
 
 
 def first_installed(names: Iterable[str], problem: TopologyProblem) -> Solver | None:
-    """Return the first of some solvers that is installed and takes a problem; None if there is none."""
+    """Return the first installed solver that takes a problem; None if there is none."""
     for name in names:
         with suppress(UsageError, MissingPackageError):
             if (solver := get_solver(name)).takes(problem):
@@ -386,7 +392,7 @@ def first_installed(names: Iterable[str], problem: TopologyProblem) -> Solver | 
 def improve(
     names: Iterable[str], problem: TopologyProblem, run: Run, budget: Budget, seed: int, share: float, steps: int
 ) -> None:
-    """Let the first of some solvers look for a better allocation, in a share of the time left and so many steps."""
+    """Search for a better allocation with the first installed solver, in a share of the remaining time or steps."""
     solver = first_installed(names, problem)
     if solver is None or run.clock.expired() or solver.refusal(problem) is not None:
         return

@@ -1,16 +1,16 @@
-"""From a path to a packing, and to a better one: blocks are inserted, stretches taken out and packed anew.
+"""Packings: made from paths by inserting blocks, and improved by removing stretches and packing them again.
 
 A packing is a sequence of blocks around the circle: the index of the size and the first position of each. Positions
-are *unrolled*: they rise along the sequence, from somewhere in ``0 .. m - 1`` by less than m, and stand for what they
-are modulo m.
+are *unrolled*: they increase along the sequence, from a value in ``0 .. m - 1`` by less than m in all, and are meant
+modulo m.
 
 A move takes a few *stretches* of consecutive blocks with the gaps around them. Their positions, one stretch after the
-other, are a line on which the same blocks are placed anew at the least cost; no block may lie across two stretches. For
-a multiset s of blocks with ``n(s)`` nodes and d idle positions before its end,
+other, form a line on which the same blocks are placed again at the least cost; no block may lie across two stretches.
+For a multiset s of blocks with ``n(s)`` nodes and d idle positions before its end,
 
     f(s, d) = min( f(s, d - 1),  min over r in s of  f(s - {r}, d) + W_r(n(s) - n_r + d) ),
 
-d at most the idle positions of the line, so that a full line costs little.
+where d is at most the number of idle positions of the line. So a line with few idle positions takes little work.
 """
 
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ from formulations.topology.lagrangian.relaxation import Path
 
 SLICE = 2_000_000  # positions times blocks inserted between two looks at the clock: a few milliseconds
 MOST_STRETCHES = 4
-GUIDED_CHANCE, RIVALS = 0.7, 3  # how often a stretch is drawn by the excess of its blocks, and among how many others
-EQUAL = 1e-12  # share of a cost that rounding may save
+GUIDED_CHANCE, RIVALS = 0.7, 3  # probability that the excess of blocks guides the choice of a stretch; number of rivals
+EQUAL = 1e-12  # relative saving that counts as rounding
 
 
 @inlined
@@ -41,14 +41,14 @@ def _put_in(block_sizes: IntArray, block_starts: IntArray, n_blocks: int, place:
 
 @inlined
 def _gap_end(block_starts: IntArray, n_blocks: int, place: int, m: int) -> int:
-    """Position at which the gap before block ``place`` of the sequence ends; for the last gap, the first block."""
+    """Return the position at which the gap before block ``place`` ends; after the last block, that of the first one."""
     end: int = block_starts[place] if place < n_blocks else block_starts[0] + m
     return end
 
 
 @inlined
 def _turn(block_sizes: IntArray, block_starts: IntArray, n_blocks: int, first: int, m: int, spare: IntArray) -> None:
-    """Let the sequence begin at block ``first``."""
+    """Rotate the sequence so that it begins at block ``first``."""
     put(block_sizes[:n_blocks], spare[:n_blocks])
     for i in range(n_blocks):
         block_sizes[i] = spare[(i + first) % n_blocks]
@@ -66,7 +66,7 @@ def _push_in(
     if n_blocks == 0:
         block_sizes[0], block_starts[0] = r, 0
         return
-    # The place from which on the fewest blocks must move to make a gap.
+    # Find the place where the fewest blocks have to move to make a gap.
     best, best_place = n_blocks + 1, 0
     last, room = 0, 0
     for place in range(n_blocks):
@@ -93,10 +93,10 @@ def _insert_blocks(
     block_sizes: IntArray,  # the packing, written in place, with room for all blocks
     block_starts: IntArray,
     n_blocks: int,
-    missing: IntArray,  # index of the size of each block to insert, in order; all have room on the circle
+    missing: IntArray,  # index of the size of each block to insert, in order; the circle must have room for all
     spare: IntArray,  # working space, one number per block
 ) -> int:
-    """Insert blocks one by one where they cost least among the gaps that hold them; return how many were pushed in."""
+    """Insert blocks one by one into the gap where they cost least; return how many made other blocks move."""
     m = costs.shape[1]
     pushed = 0
     for index in range(missing.size):
@@ -109,7 +109,7 @@ def _insert_blocks(
                 cost = costs[r, start % m]
                 if cost < least:
                     least, best_place, best_start = cost, place, start
-        # Where no gap holds it there is room in several: blocks between them are moved together.
+        # If no gap is large enough, several together are: move the blocks between them to join these gaps.
         if best_place >= 0:
             _put_in(block_sizes, block_starts, n_blocks, best_place, r, best_start)
         else:
@@ -121,7 +121,7 @@ def _insert_blocks(
 
 @kernel(float64(float64[:, ::1], int64[::1], int64[::1]))
 def _packing_cost(costs: FloatArray, block_sizes: IntArray, block_starts: IntArray) -> float:
-    """Total cost of a packing."""
+    """Return the total cost of a packing."""
     total = 0.0
     for i in range(block_sizes.size):
         total += costs[block_sizes[i], block_starts[i] % costs.shape[1]]
@@ -133,7 +133,7 @@ class Packing:
     """Blocks around the circle."""
 
     sizes: IntArray  # index of the size of each block, shape (J,)
-    starts: IntArray  # first positions modulo m, rising by less than m in all
+    starts: IntArray  # first positions, unrolled: increasing by less than m in all
     cost: float
 
     @classmethod
@@ -143,7 +143,10 @@ class Packing:
 
     @classmethod
     def of_path(cls, blocks: Blocks, path: Path, clock: Clock) -> "Packing | None":
-        """Keep the cheapest blocks of each size of a path, and insert the others; None if the time is over before."""
+        """Return the packing of the cheapest blocks of each size of a path, with the missing blocks inserted.
+
+        None if the time is over before.
+        """
         order = np.lexsort((blocks.costs[path.sizes, path.starts], path.sizes))
         sizes, starts = path.sizes[order], path.starts[order]
         rank = np.arange(len(sizes)) - np.searchsorted(sizes, sizes)
@@ -152,7 +155,10 @@ class Packing:
 
     @classmethod
     def completed(cls, blocks: Blocks, sizes: IntArray, starts: IntArray, clock: Clock) -> "Packing | None":
-        """Insert the jobs that some blocks, given in any order, lack, the largest first; None if time is over."""
+        """Return the packing of some blocks, in any order, with the missing ones inserted; None if the time is over.
+
+        The largest missing blocks are inserted first.
+        """
         n_jobs, n_kept = int(blocks.counts.sum()), len(sizes)
         order = np.argsort(starts)
         all_sizes, all_starts, spare = np.zeros((3, n_jobs), dtype=np.int64)
@@ -169,30 +175,30 @@ class Packing:
 
 
 class Stretches(NamedTuple):
-    """The blocks of a window, and working space of moves, whose sizes are their limits."""
+    """The blocks of a window, and the working space of moves, whose size limits them."""
 
-    costs: FloatMatrix  # of the blocks, shape (R, m)
+    costs: FloatMatrix  # costs of the blocks, shape (R, m)
     sizes: IntArray
-    labels: FloatArray  # shortest distances from position 0
-    prices: FloatArray  # of the sizes, for which they are; zeros draw evenly
-    first: IntArray  # blocks of the stretches taken out are first .. last - 1, shape (MOST_STRETCHES,)
+    labels: FloatArray  # shortest distances from position 0 at `prices`
+    prices: FloatArray  # prices of the sizes; with zeros, stretches are drawn uniformly
+    first: IntArray  # removed stretches have blocks first .. last - 1, shape (MOST_STRETCHES,)
     last: IntArray
     begin: IntArray  # first position of each stretch
-    length: IntArray  # and number of its positions
-    distinct: IntArray  # index in `sizes` of each distinct size taken out
+    length: IntArray  # number of positions of each stretch
+    distinct: IntArray  # index in `sizes` of each distinct size that is removed
     copies: IntArray  # number of its blocks
-    stride: IntArray  # of multisets
-    line_costs: FloatMatrix  # of each distinct size at each position of the line
+    stride: IntArray  # strides of the multisets of removed blocks
+    line_costs: FloatMatrix  # cost of each distinct size at each position of the line
     used: IntArray  # nodes of each multiset
     best: FloatArray  # table f, row by row
     block_sizes: IntArray  # the packing
     block_starts: IntArray
-    new_sizes: IntArray  # the one that is being made of it
+    new_sizes: IntArray  # the packing after the move
     new_starts: IntArray
 
     @classmethod
     def of(cls, blocks: Blocks, most_blocks: int, most_entries: int) -> "Stretches":
-        """Allocate the working space for moves of at most ``most_blocks`` blocks and ``most_entries`` table entries."""
+        """Return working space for moves of at most ``most_blocks`` blocks and ``most_entries`` table entries."""
         m, n_blocks = blocks.costs.shape[1], int(blocks.counts.sum())
         lengths = (*(MOST_STRETCHES,) * 4, *(most_blocks,) * 3, min(2**most_blocks, most_entries))
         first, last, begin, length, distinct, copies, stride, used = (
@@ -209,7 +215,7 @@ class Stretches(NamedTuple):
 
 @inlined
 def _measure(work: Stretches, n_stretches: int) -> tuple[int, int, int]:
-    """Find the extent of the stretches; return the numbers of distinct sizes, multisets and idle positions in them."""
+    """Set the extent of the stretches; return the numbers of distinct sizes, multisets and idle positions in them."""
     block_sizes, block_starts, m = work.block_sizes, work.block_starts, work.costs.shape[1]
     n_sizes, slack = 0, 0
     for q in range(n_stretches):
@@ -269,7 +275,7 @@ def _fill_table(work: Stretches, n_sizes: int, n_states: int, slack: int) -> Non
             start = work.used[other]
             below = work.best[other * width : (other + 1) * width]
             along = work.line_costs[j, start : start + width]
-            # The first block is written, the others compared: the table need not be cleared before.
+            # The first size is written and the others are compared, so the table need not be cleared.
             if not filled:
                 work.used[state] = start + work.sizes[work.distinct[j]]
                 filled = True
@@ -292,7 +298,7 @@ def _copy_blocks(work: Stretches, first: int, last: int, end: int) -> int:
 
 @inlined
 def _place_anew(work: Stretches, n_stretches: int, n_sizes: int, slack: int) -> None:
-    # The best placement is traced back, last block first; the new packing is made aside.
+    # Trace the best placement back, last block first, into the arrays of the new packing.
     n_blocks, width = work.block_sizes.size, slack + 1
     state, d, base = 0, slack, 0
     for j in range(n_sizes):
@@ -305,7 +311,7 @@ def _place_anew(work: Stretches, n_stretches: int, n_sizes: int, slack: int) -> 
         while state > 0:
             while d > 0 and work.best[state * width + d - 1] <= work.best[state * width + d]:
                 d -= 1
-            # A block ends at the end of the multiset's best placement: the cheapest of those that can.
+            # The last block of the multiset's best placement ends at its end: choose the size of least cost.
             least, chosen = np.inf, 0
             for j in range(n_sizes):
                 if state // work.stride[j] % (work.copies[j] + 1) > 0:
@@ -328,7 +334,7 @@ def _place_anew(work: Stretches, n_stretches: int, n_sizes: int, slack: int) -> 
 
 @inlined
 def _excess(work: Stretches, i: int) -> float:
-    """By how much block i and the gap after it are longer than the shortest path; 0 for a block across the cut."""
+    """Return how much longer block i and the gap after it are than the shortest path; 0 for a block across the cut."""
     m = work.costs.shape[1]
     r, start = work.block_sizes[i], work.block_starts[i] % m
     if start + work.sizes[r] > m:
@@ -340,11 +346,11 @@ def _excess(work: Stretches, i: int) -> float:
 
 @inlined
 def _draw_stretches(work: Stretches, n_taken: int, rng: np.random.Generator) -> int:
-    """Draw stretches of about ``n_taken`` blocks together, apart and without block 0; return how many they are."""
+    """Draw separate stretches of about ``n_taken`` blocks in all, without block 0; return their number."""
     n_blocks, wanted = work.block_sizes.size, 1 + int(rng.random() * min(MOST_STRETCHES, n_taken))
     length = (n_taken + wanted - 1) // wanted
     for q in range(wanted):
-        # A stretch begins at any block but 0, or a little before the one with most excess among a few.
+        # A stretch begins at a random block, or a little before the one of largest excess among a few; never at 0.
         start = 1 + int(rng.random() * (n_blocks - 1))
         if rng.random() <= GUIDED_CHANCE:
             most = _excess(work, start)
@@ -371,11 +377,11 @@ def _draw_stretches(work: Stretches, n_taken: int, rng: np.random.Generator) -> 
 
 @kernel(float64(record_type(Stretches), int64, int64, types.npy_rng), allocates=True)
 def improve_packing(work: Stretches, most_taken: int, n_moves: int, rng: np.random.Generator) -> float:
-    """Make moves of two to ``most_taken`` blocks on the packing, and return what they saved together."""
+    """Make ``n_moves`` moves of two to ``most_taken`` blocks on the packing; return the total saving."""
     m, n_blocks = work.costs.shape[1], work.block_sizes.size
     saved_in_all = 0.0
     for step in range(n_moves):
-        # No stretch reaches around block 0, so that the sequence is turned now and then.
+        # No stretch includes block 0, so rotate the sequence now and then.
         if step % (1 + n_blocks // 4) == 0:
             _turn(work.block_sizes, work.block_starts, n_blocks, int(rng.random() * n_blocks), m, work.new_sizes)
         n_stretches = _draw_stretches(work, 2 + int(rng.random() * (most_taken - 1)), rng)
@@ -383,7 +389,7 @@ def improve_packing(work: Stretches, most_taken: int, n_moves: int, rng: np.rand
             n_sizes, n_states, slack = _measure(work, n_stretches)
             if n_states <= work.used.size and n_states * (slack + 1) <= work.best.size:
                 break
-            # Too large for the tables: a block is left out.
+            # The move is too large for the tables, so leave out a block.
             work.last[n_stretches - 1] -= 1
             if work.last[n_stretches - 1] == work.first[n_stretches - 1]:
                 n_stretches -= 1

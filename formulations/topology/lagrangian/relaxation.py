@@ -1,8 +1,9 @@
 """The Lagrangian relaxation of the count rows: shortest paths over the positions of the circle, blocks priced.
 
-A path goes from position to position; a step by one leaves a node idle, an arc of size r from i to ``i + n_r`` places a
+A path goes from position to position. A step by one leaves a node idle; an arc of size r from i to ``i + n_r`` places a
 block at its cost less the price of its size. The cut of the circle lies before position 0. Case 0 is the line from 0 to
-m, which nothing straddles; case k begins at k and ends with a block that covers the last positions and the first k.
+m without a block across the cut. Case k begins at k and ends with a block that covers the last positions and the first
+k.
 """
 
 from dataclasses import dataclass
@@ -20,18 +21,18 @@ from allocopt.solving.budget import Clock
 
 MaskArray = NDArray[np.uint8]
 
-FAST = {"nnan", "nsz", "reassoc"}  # minima and sums may be taken in any order; infinities are kept
-ROUNDING = 1e-11  # share of a value by which rounding may have raised it
-FAIR_SHARE, LARGE_SHARE = 0.1, 0.5
+FAST = {"nnan", "nsz", "reassoc"}  # minima and sums may be taken in any order; infinities are respected
+ROUNDING = 1e-11  # relative; exceeds what rounding can add to a value
+FAIR_SHARE, LARGE_SHARE = 0.1, 0.5  # shares of the promised gain for which the centre moves, and the radius grows
 MOST_BALANCING_STEPS = 2000
 SLICE = 4_000_000  # labels times sizes that are filled between two looks at the clock: a few milliseconds
-EQUAL = 1e-12  # labels that differ by the same up to this share of the path's cost have met
+EQUAL = 1e-12  # relative tolerance for differences of labels that count as equal
 
 
 class _Circle(NamedTuple):
-    costs: FloatMatrix  # of the blocks by size and first position, shape (R, m)
-    arrivals: FloatMatrix  # the same by the position after their last, then by size, shape (m + 1, R)
-    sizes: IntArray  # rising, shape (R,)
+    costs: FloatMatrix  # costs of the blocks by size and first position, shape (R, m)
+    arrivals: FloatMatrix  # the same by the position after the last one, then by size, shape (m + 1, R)
+    sizes: IntArray  # increasing, shape (R,)
 
 
 CIRCLE = record_type(_Circle)
@@ -40,7 +41,7 @@ CIRCLE = record_type(_Circle)
 @kernel(void(CIRCLE))
 def _arrange_by_end(circle: _Circle) -> None:
     """Fill the arrivals: ``arrivals[i, r] = costs[r, i - n_r]``."""
-    # So the inner loops over sizes read memory in order. Blocks that straddle the cut have no such position.
+    # Inner loops over sizes then read memory in order. Blocks that straddle the cut have no such position.
     for i in range(circle.arrivals.shape[0]):
         for r in range(circle.sizes.size):
             size = circle.sizes[r]
@@ -49,7 +50,7 @@ def _arrange_by_end(circle: _Circle) -> None:
 
 @kernel(void(CIRCLE, float64[::1], int64, int64, int64, float64[::1]), fastmath=FAST)
 def _fill_labels(circle: _Circle, prices: FloatArray, start: int, first: int, last: int, labels: FloatArray) -> None:
-    """Fill ``labels[first .. last]`` with the shortest distances from position ``start``; those before are filled."""
+    """Fill ``labels[first .. last]`` with the shortest distances from ``start``; earlier labels must be filled."""
     arrivals, sizes = circle.arrivals, circle.sizes
     if first == start:
         labels[start] = 0.0
@@ -72,7 +73,7 @@ def _fill_labels_to_end(
     first: int,
     labels: FloatArray,
 ) -> None:
-    """Fill ``labels[first .. m]``, which hold the cost of ending there, with the shortest distances to the end."""
+    """Fill ``labels[first .. m]`` with the shortest distances to the end; they hold the cost of ending there before."""
     m = departures.shape[0]
     fitting = 0
     for i in range(m - 1, first - 1, -1):
@@ -99,10 +100,9 @@ def _least_straddling(circle: _Circle, prices: FloatArray, k: int, labels: Float
 
 @helper()
 def _bound_labels_from(circle: _Circle, prices: FloatArray, k: int, line: FloatArray, labels: FloatArray) -> None:
-    """Fill ``labels[k .. m]`` with the distances from position k, or with bounds on them that are as good."""
-    # Once the distances from k and from 0, which are `line`, differ by d or more on n_R consecutive positions, they do
-    # so everywhere after: no block is longer. Once they differ by d just there, the two kinds of paths have met, and
-    # differ by d everywhere after.
+    """Fill ``labels[k .. m]`` with the distances from position k, or with lower bounds within `EQUAL` of them."""
+    # `line` has the distances from 0. If the distances from k and from 0 differ by exactly d on n_R consecutive
+    # positions, they differ by d everywhere after, because no block is longer.
     m = line.size - 1
     largest = circle.sizes[-1]
     first = k
@@ -124,14 +124,17 @@ def _bound_labels_from(circle: _Circle, prices: FloatArray, k: int, line: FloatA
 def _solve_cases(
     circle: _Circle,
     prices: FloatArray,
-    line: FloatArray,  # ends as the distances from position 0
-    labels: FloatArray,  # working space, of shape (m + 1,) too
-    values: FloatArray,  # lengths, or bounds on them, by case, written in place, shape (n_R,)
+    line: FloatArray,  # written: the distances from position 0, shape (m + 1,)
+    labels: FloatArray,  # working space, shape (m + 1,)
+    values: FloatArray,  # written: lengths of paths, or lower bounds on them, by case, shape (n_R,)
     first: int,
     shortest: int,
     most_filled: int,  # labels times sizes after which no other case is begun
 ) -> tuple[int, int]:
-    """Find the shortest path of every case from ``first`` on, ``shortest`` before; return both as they then are."""
+    """Find the shortest path over the cases from ``first`` on; ``shortest`` is the best earlier case.
+
+    Return the next case to be solved and the best case so far.
+    """
     m, n_sizes = line.size - 1, circle.sizes.size
     if first == 0:
         _fill_labels(circle, prices, 0, 0, m, line)
@@ -142,8 +145,8 @@ def _solve_cases(
         if filled > most_filled:
             return k, shortest
         filled += n_sizes
-        # By the triangle inequality the distance from k to e is at least line[e] - line[k]; a case whose path is no
-        # shorter than the line's even so is left at that bound, which is most of them.
+        # By the triangle inequality, the distance from k to e is at least line[e] - line[k]. Most cases are no shorter
+        # than the best one even by this bound, and need no labels.
         values[k] = _least_straddling(circle, prices, k, line) - line[k]
         if values[k] < values[shortest]:
             _bound_labels_from(circle, prices, k, line, labels)
@@ -156,7 +159,7 @@ def _solve_cases(
 
 @kernel(int64(CIRCLE, float64[::1], int64, float64[::1], int64[:, ::1]))
 def _trace_path(circle: _Circle, prices: FloatArray, k: int, labels: FloatArray, path: IntArray) -> int:
-    """Write size and first position of the blocks of the shortest path of case k, the last first; return how many."""
+    """Write size and first position of the blocks of the shortest path of case k, last block first; return how many."""
     costs, sizes = circle.costs, circle.sizes
     m = costs.shape[1]
     n_blocks = 0
@@ -192,11 +195,11 @@ def _mark_survivors(
     prices: FloatArray,
     k: int,
     labels: FloatArray,  # distances from position k
-    labels_to_end: FloatArray,  # and to the end of the case
+    labels_to_end: FloatArray,  # distances to the end of the case
     longest: float,
     survives: MaskArray,  # shape (R, m)
 ) -> None:
-    """Mark the blocks that lie on a path of case k that is no longer than ``longest``; marks are only added."""
+    """Mark the blocks on paths of case k that are no longer than ``longest``; other marks are kept."""
     costs, sizes = circle.costs, circle.sizes
     m = costs.shape[1]
     for r in range(sizes.size):
@@ -212,16 +215,16 @@ def _mark_survivors(
 @kernel(int64(float64[:, ::1], float64[::1], float64, float64[::1], float64[::1], int64, float64, int64))
 def _balance_weights(
     gram: FloatArray,  # scalar products of the cuts' gradients, at least (n_cuts, n_cuts)
-    errors: FloatArray,  # of linearization, not negative
+    errors: FloatArray,  # linearization errors, not negative
     radius: float,
-    weights: FloatArray,  # the start, and the answer
+    weights: FloatArray,  # starting point, overwritten with the answer
     slopes: FloatArray,  # working space
     n_cuts: int,
     tolerance: float,
     most_steps: int,
 ) -> int:
     """Minimize ``radius / 2 * w' gram w + errors' w`` over weights, none negative, that sum to 1; return the steps."""
-    # Each moves weight from the cut of the steepest slope to that of the flattest, as far as it pays.
+    # Each step moves weight from the cut of largest slope to the one of smallest, as far as it pays.
     for i in range(n_cuts):
         slope = errors[i]
         for j in range(n_cuts):
@@ -238,7 +241,7 @@ def _balance_weights(
         if gain <= tolerance:
             return step
         curvature = radius * (gram[giver, giver] - 2.0 * gram[giver, taker] + gram[taker, taker])
-        # The minimum along the line between the two, or all that the giver has.
+        # Move to the minimum along this direction, at most all weight of the giver.
         moved = weights[giver]
         if curvature > 0.0:
             moved = min(moved, gain / curvature)
@@ -259,15 +262,15 @@ RELAXATION_KERNELS = (
 class Path:
     """A shortest path around the circle for some prices."""
 
-    case: int  # positions at the head that the block across the cut covers, or 0
+    case: int  # number of first positions that the block across the cut covers, or 0
     sizes: IntArray  # index of the size of each block on the path
-    starts: IntArray  # and its first position
+    starts: IntArray  # first position of each block
     used: IntArray  # number of blocks of each size, shape (R,)
-    value: float  # of the relaxation: a bound on every packing
+    value: float  # value of the relaxation: a lower bound on the cost of every packing
 
 
 class Relaxation:
-    """Bounds by shortest paths at prices of the sizes; where the time is up, every method may raise `TimeoutError`."""
+    """Bounds by shortest paths at prices of the sizes; methods may raise `TimeoutError` once the time is over."""
 
     def __init__(self, blocks: Blocks, clock: Clock) -> None:
         self.blocks, self._clock = blocks, clock
@@ -279,7 +282,7 @@ class Relaxation:
         self._path = np.zeros((2, m), dtype=np.int64)
 
     def path(self, prices: FloatArray) -> Path:
-        """Solve the subproblem for the prices of the sizes, shape ``(R,)``."""
+        """Return a shortest path for the prices of the sizes, shape ``(R,)``."""
         blocks, case, labels = self.blocks, self._solve_cases(prices), self._line
         if case > 0:
             labels = self._labels
@@ -288,19 +291,19 @@ class Relaxation:
         sizes, starts = self._path[:, :n].copy()
         used = np.bincount(sizes, minlength=len(blocks.sizes))
         spent, length = float(prices @ blocks.counts), float(self._case_values[case])
-        # What rounding may have added is taken off.
+        # Subtract what rounding may have added.
         return Path(case, sizes, starts, used, spent + length - ROUNDING * (abs(spent) + abs(length)))
 
     def labels(self, prices: FloatArray) -> FloatArray:
-        """Shortest distances from position 0 for the prices of the sizes, shape ``(m + 1,)``."""
+        """Return the shortest distances from position 0 for the prices of the sizes, shape ``(m + 1,)``."""
         labels = np.empty(len(self._line))
         _fill_labels(self._circle, prices, 0, 0, len(labels) - 1, labels)
         return labels
 
     def survivors(self, prices: FloatArray, most: float, limit: int) -> IntArray | None:
-        """Find the blocks that a packing no dearer than ``most`` can use; None if they have too many nonzeros."""
-        # Every such packing is a path of some case with the right counts; of a case, the shortest path through a block
-        # has the length to it, plus its own, plus the length from it.
+        """Return the blocks that a packing of cost at most ``most`` can use; None if they have too many nonzeros."""
+        # Every such packing is a path of some case with the right counts. The shortest path of a case through a block
+        # is the sum of the length to the block, its own length and the length from it.
         blocks, m = self.blocks, self.blocks.costs.shape[1]
         self._solve_cases(prices)
         spent = float(prices @ blocks.counts)
@@ -338,13 +341,13 @@ class Relaxation:
 
 
 class Bundle:
-    """Prices of the sizes by a proximal bundle method: steps to where the cuts seen so far promise the best bound.
+    """Prices of the sizes by a proximal bundle method: steps to where the cuts so far promise the best bound.
 
-    Every path gives a cut: at prices p its value is at most ``value + (counts - used) @ (p - p_path)``. The next prices
-    maximize the least of the cuts less ``|p - centre|^2 / (2 radius)``; where the bound rises by a fair share of what
-    was promised they become the new centre, else their cut is learned (Kiwiel, Mathematical Programming 46, 1990).
+    Every path gives a cut: at prices p the bound is at most ``value + (counts - used) @ (p - p_path)``. The next prices
+    maximize the least of the cuts less ``|p - centre|^2 / (2 radius)``. If the bound rises by a fair share of the
+    promise, they become the new centre; otherwise only their cut is added (Kiwiel, Mathematical Programming 46, 1990).
 
-    ``scale`` are units in which the steps measure each price, shape ``(R,)``; ``most_cuts`` are kept.
+    ``scale`` has the unit in which steps measure each price, shape ``(R,)``. At most ``most_cuts`` cuts are kept.
     """
 
     def __init__(self, relaxation: Relaxation, prices: FloatArray, scale: FloatArray, most_cuts: int) -> None:
@@ -360,7 +363,7 @@ class Bundle:
         self._add(gradient, 0.0)
 
     def step(self) -> Path:
-        """Take one step, and return the path at the prices that it tried; `promise` is what it promised to gain."""
+        """Take one step, and return the path at the prices that it tried; `promise` becomes the promised gain."""
         n, tolerance = self._n_cuts, 1e-10 * abs(self.value)
         _balance_weights(
             *(self._gram, self._errors, self._radius, self._weights, self._slopes),
@@ -373,7 +376,7 @@ class Bundle:
         path = self._relaxation.path(prices)
         gain = path.value - self.value
         if n == len(self._gradients):
-            # Keep the half of the cuts that weigh most or lie nearest, and one that stands for their mean.
+            # Keep the half of the cuts with the largest weights, then the smallest errors, and their weighted mean.
             kept = np.lexsort((self._errors[:n], -self._weights[:n]))[: n // 2]
             cuts = list(zip(self._gradients[kept], self._errors[kept].tolist(), strict=True))
             self._n_cuts = 0
@@ -383,7 +386,7 @@ class Bundle:
         if gain >= FAIR_SHARE * self.promise:
             n = self._n_cuts
             self._errors[:n] = np.maximum(0.0, self._errors[:n] + self._gradients[:n] @ moved - gain)
-            # Errors of linearization are measured at the centre, which moves.
+            # Linearization errors are relative to the centre, which moves.
             self.prices, self.path, self.value = prices, path, path.value
             self._radius *= 2.0 if gain >= LARGE_SHARE * self.promise else 1.0
             self._nulls = 0
@@ -391,7 +394,7 @@ class Bundle:
             return path
         error = max(0.0, path.value - float(gradient @ moved) - self.value)
         self._nulls += 1
-        # Cuts that are far off at the centre say that the step was too long.
+        # Large linearization errors mean that the step was too long.
         if error > self.promise and self._nulls >= 3:
             self._radius *= 0.5
             self._nulls = 0

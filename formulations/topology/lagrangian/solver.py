@@ -1,8 +1,8 @@
-"""Solver ``lagrangian``: SCAS of any size with a bound, exact where few blocks are left to choose from.
+"""Solver ``lagrangian``: SCAS of any size with a bound, exact if few blocks remain to choose from.
 
-The count rows of the Pack model are relaxed and prices of the sizes found by a bundle method (`relaxation`), paths made
-into packings, these improved by taking out stretches and packing them anew (`packing`), and the blocks that a better
-packing could use handed to HiGHS as a Pack model; see ``docs/scas.md``.
+The count rows of the Pack model are relaxed, and a bundle method finds prices of the sizes (`relaxation`). Paths become
+packings, which are improved by removing stretches and packing them again (`packing`). HiGHS solves the Pack model of
+the blocks that a better packing could use. See ``docs/scas.md``.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,24 +29,26 @@ from formulations.topology.lagrangian.packing import (
 from formulations.topology.lagrangian.relaxation import RELAXATION_KERNELS, Bundle, Path, Relaxation
 
 MOST_CUTS = 100
-# The first price of a size is what so many of its blocks cost at most; about so many are looked at.
+# The first price of a size is a quantile of the costs of about SAMPLE of its blocks.
 QUANTILE, SAMPLE = 0.3, 1000
-# Share of the bound that the next step of the prices must promise to gain, or they are rough, or final.
+# Promised gain of the next step, as a share of the bound, from which on the prices count as rough, and as final.
 ROUGH, CONVERGED = 1e-5, 1e-7
-FAIR_IMBALANCE = 1.2  # paths whose imbalance is within this factor of the least seen are made into packings
-NOTICEABLE = 1e-3  # share of the cost by which a packing must be better to be shown while the prices are searched
+FAIR_IMBALANCE = 1.2  # paths whose imbalance is within this factor of the least so far are made into packings
+NOTICEABLE = 1e-3  # relative improvement for which a packing is offered while the prices are searched
 MOST_CANDIDATES = 8
-MOST_TAKEN, MOST_ENTRIES = 8, 65_536  # blocks that a move takes out at most, and entries of its table
+MOST_TAKEN, MOST_ENTRIES = 8, 65_536  # most blocks that a move removes, and most entries of its table
 SLICE = 200  # moves between two looks at the clock
-# A packing is left alone when so many slices, and moves per block, have saved no more than this share of its cost.
+# The search leaves a packing once at least LEAST_SLICES slices, with at least MOVES_PER_BLOCK moves per block, have
+# saved at most the share QUIET of its cost.
 LEAST_SLICES, MOVES_PER_BLOCK, QUIET = 8, 16, 1e-7
-NOISE = 0.002  # standard deviation of prices around the best, as a share of them
+NOISE = 0.002  # standard deviation of prices around the best ones, relative to them
 LARGEST_BLOCKS = 30_000_000
-# Seconds to cost a block, and how many times as long it takes then until anything is found.
+# Seconds to compute the cost of a block; and the time from then until the first result, relative to that for all costs.
 COSTING_S, ARRANGING = 1.5e-8, 2.5
-# Steps of the prices, and packings that are improved before the blocks that are left go to the program.
+# Most steps of the prices, and packings that are improved before the program gets the remaining blocks.
 PRICE_STEPS, ROUNDS = 400, 8
-FEW_BLOCKS, LARGEST_NONZEROS = 500, 3_000_000  # so few blocks go to the program at once; more nonzeros do not go there
+# Number of remaining blocks for which the program is solved at once, and most nonzeros for which it is solved at all.
+FEW_BLOCKS, LARGEST_NONZEROS = 500, 3_000_000
 
 
 @dataclass(frozen=True)
@@ -57,19 +59,19 @@ class Lagrangian(TopologySolver):
     capabilities: ClassVar[Capabilities] = Capabilities(
         frozenset({Strategy.SCAS}),
         frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
-        f"{LARGEST_BLOCKS:,} blocks: idle nodes x distinct sizes; exact where the blocks that are left have "
+        f"{LARGEST_BLOCKS:,} blocks: idle nodes x distinct sizes; exact if the remaining blocks have at most "
         f"{LARGEST_NONZEROS:,} nonzeros",
     )
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         n_blocks = _number_of_blocks(problem)
-        return None if n_blocks <= LARGEST_BLOCKS else f"it has {n_blocks:,} blocks, {LARGEST_BLOCKS:,} are taken"
+        return None if n_blocks <= LARGEST_BLOCKS else f"it has {n_blocks:,} blocks, the limit is {LARGEST_BLOCKS:,}"
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         return (*BLOCK_KERNELS, *RELAXATION_KERNELS, *PACKING_KERNELS)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        # Iterations limit the steps of the prices, the rounds of moves, and the nodes of branch and bound, each.
+        # Iterations limit each of the steps of the prices, the rounds of moves, and the branch-and-bound nodes.
         run.offer(Allocation.sequential(problem))
         if run.clock.remaining() < COSTING_S * _number_of_blocks(problem):
             return StopReason.TIME_LIMIT
@@ -83,9 +85,9 @@ class Lagrangian(TopologySolver):
         try:
             search = _Search(problem, blocks, run, seed)
             search.find_prices(steps)
-            # Packings are improved until few blocks are left that a better one could use.
+            # Improve packings until few blocks remain that a better one could use.
             rounds, kept, done = min(ROUNDS, budget.iterations or ROUNDS), None, 0
-            # A limit on the time alone is used up before they are too many.
+            # If only the time is limited, continue while too many blocks remain for the program.
             is_endless = budget.seconds is not None and budget.iterations is None
             while not run.is_proved() and not run.clock.expired():
                 if done >= rounds and (kept is not None or not is_endless):
@@ -97,7 +99,7 @@ class Lagrangian(TopologySolver):
                 if kept is not None and len(kept) <= FEW_BLOCKS:
                     break
             else:
-                # Nothing is left to prove, or no time to do it in.
+                # The optimum is proved, or the time is over.
                 kept = None
         except TimeoutError:
             return StopReason.TIME_LIMIT
@@ -129,7 +131,7 @@ class _Search:
         self._slices = max(LEAST_SLICES, MOVES_PER_BLOCK * len(problem.jobs) // SLICE)
 
     def find_prices(self, most_steps: int) -> None:
-        """Raise the bound, make the paths on the way packings, and improve one at the rough prices."""
+        """Raise the bound, make packings from paths on the way, and improve one packing at the rough prices."""
         bundle, steps = self.bundle, 0
         for promise in (ROUGH, CONVERGED):
             try:
@@ -169,7 +171,7 @@ class _Search:
         return self._run.clock.expired() or self._run.is_proved()
 
     def _pack(self, path: Path) -> None:
-        # The nodes of the blocks that the path has too many or too few of.
+        # Number of nodes in blocks of which the path has too many or too few.
         wrong = float(self._blocks.sizes @ np.abs(self._blocks.counts - path.used))
         if wrong > FAIR_IMBALANCE * self._least_imbalance:
             return

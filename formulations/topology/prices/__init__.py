@@ -1,1 +1,1 @@
-"""A bound of FREE for windows of any size: parts of groups have prices, equal groups share theirs."""
+"""A bound of FREE for windows of any size, by prices of parts of groups; similar groups share prices."""

@@ -1,9 +1,9 @@
-"""The bound that prices of parts prove, on a tree of groups in which similar groups are one class.
+"""The bound by prices of parts, on a tree in which groups are merged into classes.
 
 Groups below a level are merged with all others of their level under the same group of that level. A class offers what
-any of its members offers, as often as it is asked; so no job finds less in a merged tree than in the tree itself.
+any of its members offers, any number of times. So a job finds at least as much in a merged tree as in the tree itself.
 
-Allocations follow the prices: jobs are inserted where they save most, what the groups lose of their worth taken off.
+Allocations follow the prices: jobs are inserted where their saving less the lost worth of the groups is largest.
 """
 
 import itertools
@@ -26,26 +26,27 @@ from allocopt.solving.budget import Clock
 from formulations.topology.column_generation import Answer
 
 SLICE = 4_000_000  # idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds
-RANDOM_ORDERS = 5  # before orders that are close to the best one
-MOST_MOVED = 3  # sizes that change their places in the order at once, at most
+RANDOM_ORDERS = 5  # number of random orders that are tried before orders close to the best one
+MOST_MOVED = 3  # most sizes that change their places in the order at once
 
 
 class _MergedTree(NamedTuple):
-    """Classes of groups, those of leaves first, then level by level; the last of the V classes is the top.
+    """Classes of groups: classes of leaves first, then level by level; the last of the V classes is the top.
 
-    A *part* is what one job takes of one group; its row, under which its price stands, is ``first[v] + k`` for k nodes
-    of a group of class v. The top has no parts. A *stock* is a number of groups of equal class and idle nodes.
+    A *part* is a number of nodes that one job takes from one group. The part of k nodes of a group of class v has row
+    ``first[v] + k``, also in tables of prices. The top has no parts. A *stock* is the set of groups of a class that
+    have equally many idle nodes.
     """
 
     first_child: IntArray  # the children of class v are children[first_child[v] : first_child[v + 1]]
     children: IntArray
-    weight: FloatArray  # what the squared nodes of a part of a class save, shape (V,); 0 at the top
-    members: IntArray  # groups of each class, shape (V,)
+    weight: FloatArray  # saving per squared number of nodes of a part of a class, shape (V,); 0 at the top
+    members: IntArray  # number of groups of each class, shape (V,)
     widest: IntArray  # nodes of the largest part of a class, shape (V,); those of the largest job at the top
     first: IntArray  # row of the part of 0 nodes of each class, shape (V + 1,); the last two are equal
-    stock_class: IntArray  # class of the groups of each stock, rising
-    stock_idle: IntArray  # their idle nodes, rising in a class
-    stock_count: IntArray  # and their number
+    stock_class: IntArray  # class of the groups of each stock, sorted
+    stock_idle: IntArray  # idle nodes of each group of a stock, sorted within a class
+    stock_count: IntArray  # number of groups of a stock
     worth_first: IntArray  # the worth of c idle nodes of a group of class v is at worth_first[v] + c, shape (V + 1,)
 
     @property
@@ -57,15 +58,15 @@ class _MergedTree(NamedTuple):
     def of(cls, encoding: Encoding, level: int) -> "tuple[_MergedTree, list[IntArray]]":
         """Return a tree of merged groups, and the class of every group, level by level below the top.
 
-        Groups of this level and above stay apart, groups below are merged. Levels count from 0, the leaves, where no
-        group is merged, to ``L - 1``, the top, under which all groups of a level are.
+        Groups of ``level`` and above stay separate, groups below are merged. Levels count from 0, the leaves, where no
+        group is merged, to ``L - 1``, the top, where all groups of a level are merged.
         """
         levels = np.vstack((encoding.groups, np.zeros((1, encoding.n_idle), dtype=np.int64)))
         labels = levels.copy()
         labels[:level] = levels[level]
         counts = labels.max(axis=1) + 1
         labels += np.concatenate(([0], np.cumsum(counts)[:-1]))[:, None]
-        # Groups are numbered as the positions of each are met first.
+        # The class of a group is that of its first position.
         pairs = zip(levels[:-1], labels[:-1], strict=True)
         class_of_group = [of_position[np.unique(groups, return_index=True)[1]] for groups, of_position in pairs]
         n_classes, largest = int(counts.sum()), int(encoding.sizes.max())
@@ -98,15 +99,15 @@ class _MergedTree(NamedTuple):
 
 
 class _Space(NamedTuple):
-    """Working space; the tables of class v are ``one``, ``several`` and ``last`` from ``offset[v]`` on."""
+    """Working space; ``one``, ``several`` and ``last`` of class v begin at ``offset[v]``."""
 
     offset: IntArray  # shape (V + 1,)
-    one: FloatArray  # largest value of k nodes of one group of a class, its price taken off
+    one: FloatArray  # largest value of k nodes of one group of a class, less the price of the part
     several: FloatArray  # largest value of k nodes of any groups of a class
     last: IntArray  # nodes of the last part in that value; 0 for none
-    prefix: FloatMatrix  # largest value of k nodes in the first children of a class, by their number
-    todo: IntMatrix  # classes and nodes that are still to be split into parts, shape (2, ..)
-    piece: IntArray  # nodes of a part in the best sale of c idle nodes, laid out as the worths; 0 if one is not sold
+    prefix: FloatMatrix  # largest value of k nodes in the first i children of a class
+    todo: IntMatrix  # classes and nodes that have still to be split into parts, shape (2, ..)
+    piece: IntArray  # nodes of a part in the best sale of c idle nodes, laid out as the worths; 0 if a node is not sold
 
 
 _MERGED_TREE, _SPACE = record_type(_MergedTree), record_type(_Space)
@@ -138,7 +139,7 @@ def _combine_children(tree: _MergedTree, space: _Space, v: int, most: int) -> in
 
 @inlined
 def _trace_parts(tree: _MergedTree, space: _Space, size: int, parts: IntArray) -> float:
-    """Count the parts of the job whose tables are filled, by row; return the weighted squares of their nodes."""
+    """Count the parts of the job of the filled tables, by row; return the sum of weighted squares of their nodes."""
     top = tree.widest.size - 1
     for row in range(parts.size):
         parts[row] = 0
@@ -152,7 +153,7 @@ def _trace_parts(tree: _MergedTree, space: _Space, size: int, parts: IntArray) -
         for i in range(n_children - 1, -1, -1):
             child = tree.children[first + i]
             start = space.offset[child]
-            # The products are made anew, and the first split that gives the value is it: no choice was kept.
+            # No choices were stored, so find the first split that gives the value.
             a = 0
             if i == 0:
                 a = nodes
@@ -176,12 +177,12 @@ def _best_parts(
     tree: _MergedTree,
     space: _Space,
     sizes: IntArray,
-    prices: FloatArray,  # of every part, in hops, by row
-    parts: IntArray,  # how many of each part the best choice of each size has, shape (R, rows)
-    savings: FloatArray,  # what the choices save in hops, shape (R,)
-    values: FloatArray,  # and the same less prices
+    prices: FloatArray,  # price of every part, in hops, by row
+    parts: IntArray,  # number of each part in the best choice of each size, shape (R, rows)
+    savings: FloatArray,  # savings of the choices in hops, shape (R,)
+    values: FloatArray,  # savings less prices
 ) -> None:
-    """Find for every size the parts with the largest saving less prices, the job having the tree for itself."""
+    """Find for every size the parts with the largest saving less prices, on a tree without other jobs."""
     top = tree.widest.size - 1
     for r in range(sizes.size):
         size = sizes[r]
@@ -213,7 +214,7 @@ def _best_parts(
 
 @kernel(void(_MERGED_TREE, _SPACE, float64[::1], int64[:, ::1], float64[::1]))
 def _best_sales(tree: _MergedTree, space: _Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
-    """Find for every stock the parts of the largest price, none negative, that fit into one of its groups together."""
+    """Find for every stock the parts of the largest total price that fit into one of its groups; prices are >= 0."""
     # An unbounded knapsack per class, whose table serves the stocks of all numbers of idle nodes.
     for v in range(tree.widest.size - 1):
         start, row, widest = tree.worth_first[v], tree.first[v], tree.widest[v]
@@ -240,10 +241,10 @@ def _best_sales(tree: _MergedTree, space: _Space, prices: FloatArray, sales: Int
 class Priced(Answer):
     """The best answers of jobs and groups to prices of parts, in hops."""
 
-    job_parts: IntArray  # how many of each part a job of each size takes, shape (R, rows)
-    savings: FloatArray  # of these parts, prices not taken off, shape (R,)
-    sales: IntArray  # how many of each part a group of each stock sells, shape (stocks, rows)
-    worth: FloatArray  # of the idle nodes of the groups of each class; laid out as in `_MergedTree`
+    job_parts: IntArray  # number of each part that a job of each size takes, shape (R, rows)
+    savings: FloatArray  # savings of these parts, without prices, shape (R,)
+    sales: IntArray  # number of each part that a group of each stock sells, shape (stocks, rows)
+    worth: FloatArray  # worth of c idle nodes of a group of each class, laid out by `_MergedTree.worth_first`
 
 
 class Pricing:
@@ -256,17 +257,17 @@ class Pricing:
         tree, largest, n_classes = self.tree, int(self.tree.widest[-1]), len(self.tree.widest)
         parent = np.full(n_classes, n_classes - 1)
         parent[tree.children] = np.repeat(np.arange(n_classes), np.diff(tree.first_child))
-        # Several groups of a class are asked for as much as one group of the parent has.
+        # The groups of a class together may have to offer as many nodes as a group of the parent has.
         offset = np.concatenate(([0], np.cumsum(np.maximum(tree.widest, tree.widest[parent]) + 1)))
         one, several = np.zeros((2, int(offset[-1])))
         last, piece = (np.zeros(int(length), dtype=np.int64) for length in (offset[-1], tree.worth_first[-1]))
         prefix = np.zeros((int(np.diff(tree.first_child).max()) + 1, largest + 1))
-        # What waits to be split are disjoint parts of one job.
+        # Parts that wait to be split are disjoint, so they are no more than a job has nodes.
         todo = np.zeros((2, largest + 1), dtype=np.int64)
         self._space = _Space(offset, one, several, last, prefix, todo, piece)
 
     def at(self, prices: FloatArray) -> Priced:
-        """Find the best answers to prices that are not negative, and 0 for parts of no nodes."""
+        """Return the best answers to prices, which must be >= 0, and 0 for parts of no nodes."""
         tree, n_sizes = self.tree, len(self.sizes)
         job_parts = np.empty((n_sizes, tree.n_rows), dtype=np.int64)
         savings, values = np.empty(n_sizes), np.empty(n_sizes)
@@ -275,8 +276,8 @@ class Pricing:
         worth = np.empty(int(tree.worth_first[-1]))
         _best_sales(tree, self._space, prices, sales, worth)
         income = float(tree.stock_count @ worth[tree.worth_first[tree.stock_class] + tree.stock_idle])
-        # By how much additions of floats can have lowered the bound, generously: the terms of a job's value are its
-        # savings, at most `_most_saved`, and prices, which make the difference.
+        # A generous limit of what rounding can have taken off the bound: the terms of a job's value are its savings, at
+        # most `_most_saved`, and prices, which make up the difference.
         terms = 8 * len(self.class_of_group) * int(self.sizes[-1]) + int(tree.stock_idle.max(initial=0))
         terms += n_sizes + len(tree.stock_idle)
         magnitude = float(self.multiplicity @ (2 * self._most_saved + np.abs(values))) + income
@@ -285,12 +286,12 @@ class Pricing:
         return Priced(prices, bound, job_parts, savings, sales, worth)
 
     def work(self) -> int:
-        """Return the most additions that an answer takes, for the programs of jobs and the knapsacks of groups."""
+        """Return the most additions of an answer, in the programs of jobs and the knapsacks of groups."""
         idle = np.diff(self.tree.worth_first)[:-1]
         return int(self.tree.widest[:-1] @ (idle + self.sizes.sum()))
 
     def inherited(self, coarse: "Pricing", prices: FloatArray) -> FloatArray:
-        """Return prices equal to those of a pricing with merged classes, which prove as much or more."""
+        """Return the prices of a pricing with more merging; here they prove at least the same bound."""
         mine = np.zeros(self.tree.n_rows)
         for fine_class, coarse_class in zip(self.class_of_group, coarse.class_of_group, strict=True):
             for v, group in zip(*np.unique(fine_class, return_index=True), strict=True):
@@ -305,18 +306,18 @@ def _insert_at_prices(
     tree: GroupTree,
     state: InsertionState,  # idle nodes after the jobs before `first`; its tables are made anew
     sizes: IntArray,
-    worth: FloatArray,  # of c idle nodes of group v at worth_of[v] + c, in hops; the top has none
+    worth: FloatArray,  # worth of c idle nodes of group v at worth_of[v] + c, in hops; the top has none
     worth_of: IntArray,
     first: int,
     last: int,
     owners: IntArray,  # index of the job that gets each idle position, written in place
 ) -> None:
-    """Insert the jobs ``first .. last - 1`` one after the other; equal sizes are best side by side."""
+    """Insert the jobs ``first .. last - 1`` one after the other; consecutive jobs of equal size take least time."""
     top, n_leaves = tree.idle.size - 1, tree.leaf_first.size - 1
     for job in range(first, last):
         size = sizes[job]
         for v in range(top):
-            # Of a job of the same size nothing changes in groups that the one before took nothing of.
+            # For the same size, tables of groups from which the job before took no nodes are still valid.
             if job > 0 and size == sizes[job - 1] and state.take[v] == 0:
                 continue
             table, idle, row = state.offset[v], state.idle[v], worth_of[v]
@@ -341,7 +342,7 @@ PRICE_KERNELS = (_best_parts, _best_sales, _insert_at_prices)  # entries that pr
 
 
 class Rounding:
-    """Makes allocations from the worth of idle nodes at good prices, and searches the orders of the jobs' sizes."""
+    """Makes allocations from the worth of idle nodes at good prices, for several orders of the job sizes."""
 
     def __init__(
         self, problem: TopologyProblem, encoding: Encoding, pricing: Pricing, priced: Priced, rng: np.random.Generator
@@ -355,7 +356,7 @@ class Rounding:
         self._best, self._least, self._tried = rng.random(len(pricing.sizes)), np.inf, 0
 
     def proceed(self, orders: int, run: Run, remaining: Callable[[], float]) -> None:
-        """Offer allocations of some random orders, then of such as are close to the best, until there is a proof."""
+        """Offer allocations of random orders, then of orders close to the best, until one is proved optimal."""
         for _ in range(orders):
             if run.is_proved() or remaining() <= 0.0:
                 return
@@ -375,7 +376,7 @@ class Rounding:
                 run.offer(allocation)
 
     def allocation(self, ranks: FloatArray, clock: Clock) -> Allocation | None:
-        """Insert the jobs, those of a size of least rank first; None if the time runs out before the last one."""
+        """Return the allocation of jobs inserted in the order of their sizes' ranks; None if the time is over."""
         order = np.argsort(ranks[self._size_of_job], kind="stable")
         sizes = self._problem.sizes[order]
         state = insertion_state(self._tree, int(sizes.max()))

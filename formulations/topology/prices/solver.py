@@ -21,24 +21,23 @@ from formulations.topology.column_generation import Generation, RestrictedMaster
 from formulations.topology.free.solver import EXACT_KERNELS, Closing, ExactFree, first_installed, improve
 from formulations.topology.prices.pricing import PRICE_KERNELS, RANDOM_ORDERS, Priced, Pricing, Rounding
 
-# Splits of parts up to which they are columns from the start; more would cost more than they save rounds.
+# Most splits of parts that are columns from the start; more would take more time than they save in rounds.
 MOST_SPLITS = 1500
+# Solvers that find the first allocation, and that improve the best one at the end; the first installed one is used.
 STARTS = ("best-fit", "greedy")
-# Who finds an allocation to begin with, and who improves the best one at the end: the first that is installed.
 SEARCHES = ("lns",)
-STEPS_PER_JOB = 10_000  # steps of the search at the end for each job, at most
-# Parts whose prices a master problem finds in seconds, and additions of an answer to prices, some ten milliseconds, up
-# to which groups stay apart.
+STEPS_PER_JOB = 10_000  # most steps per job of a search
+# Groups stay separate up to these numbers: parts, whose prices a master problem then finds in seconds, and additions of
+# an answer to prices, some ten milliseconds.
 MOST_ROWS, MOST_WORK = 1000, 20_000_000
-# Orders of the jobs' sizes that are tried if there is no time limit, and the share of the time that is left in which
-# they are if there is.
+# Orders of the job sizes that are tried without a time limit, and share of the remaining time for them with a limit.
 ORDERS, ORDERS_SHARE = 100, 0.2
-BOUND_SHARE = 0.3  # share of the time that is left for more bounds
-# Idle nodes times levels times nodes of the largest job up to which nodes are charged for leaf by leaf.
+BOUND_SHARE = 0.3  # share of the remaining time for more bounds
+# Most idle nodes times levels times nodes of the largest job for which nodes are charged leaf by leaf.
 MOST_CHARGED = 2_000_000
-LEAST_PROGRESS = 0.02  # part of the gap that a round of cuts has to close for another one
-# Additions of one answer to prices, some ten milliseconds. Idle nodes times levels times nodes of the largest job above
-# which a single insertion may take a noticeable part of a second.
+LEAST_PROGRESS = 0.02  # share of the gap that a round of cuts has to close to be followed by another one
+# Most additions of one answer to prices, some ten milliseconds. Most idle nodes times levels times nodes of the largest
+# job; above, a single insertion may take a noticeable part of a second.
 LARGEST_PRICING, LARGEST_INSERTION = 50_000_000, 50_000_000
 MOST_IDLE, MOST_JOBS = 1_000_000, 20_000
 
@@ -49,10 +48,10 @@ class _Master(RestrictedMaster[Priced]):
     def __init__(self, pricing: Pricing) -> None:
         super().__init__(pricing.multiplicity, pricing.tree.n_rows)
         self.stocks = [self._solver.Constraint(0.0, float(count)) for count in pricing.tree.stock_count]
-        # They save the rounds that would find them out.
+        # Groups can also sell parts of a part. Columns for that from the start save the rounds that would find them.
         if (pricing.tree.widest[:-1] ** 2 // 4).sum() <= MOST_SPLITS:
             for first, widest in zip(pricing.tree.first[:-2].tolist(), pricing.tree.widest[:-1].tolist(), strict=True):
-                # Groups can sell parts of what they sell as well, but so it need not be found out.
+                # Each column splits a part of some nodes in two.
                 for nodes, part in ((n, part) for n in range(2, widest + 1) for part in range(1, n // 2 + 1)):
                     column = self._solver.NumVar(0.0, self._infinity, "")
                     amounts = {nodes: 1.0, part: -1.0, nodes - part: -2.0 if 2 * part == nodes else -1.0}
@@ -71,14 +70,14 @@ class _Master(RestrictedMaster[Priced]):
         return len(self._seen) > before
 
     def add(self, count: pywraplp.Constraint, rows: IntArray, amounts: IntArray, saving: float = 0.0) -> None:
-        """Add a column of a size or of a stock, which takes so much of some parts, less than 0 of those it sells."""
-        # No more of a part is taken than sold.
+        """Add a column of a size or a stock that takes ``amounts`` of some parts; sold amounts are negative."""
+        # The rows limit the amount of a part that is taken to the amount that is sold.
         taken = zip(rows.tolist(), map(float, amounts.tolist()), strict=True)
         self.column(count, rows.tobytes() + amounts.tobytes(), saving, taken)
 
 
 class _Ascent(Generation[Priced]):
-    """Column generation at one level of merging, from some prices and from the job of every idle position on."""
+    """Column generation at one level of merging, starting from some prices and an allocation."""
 
     equal_relative = 1e-8
 
@@ -93,7 +92,7 @@ class _Ascent(Generation[Priced]):
             row = tree.first[class_of[group]] + nodes
             np.add.at(squares, job, encoding.weights[level] * nodes.astype(np.float64) ** 2)
             job_rows.append((job, row))
-            # Stocks rise in class, then idle nodes.
+            # Stocks are sorted by class, then by idle nodes.
             idle = np.bincount(groups)
             base = int(max(tree.stock_idle.max(), idle.max())) + 1
             stock = np.searchsorted(tree.stock_class * base + tree.stock_idle, class_of * base + idle)
@@ -109,14 +108,14 @@ class _Ascent(Generation[Priced]):
 
 
 def _by_owner(owners: IntArray, rows: IntArray) -> Iterable[tuple[int, IntArray, IntArray]]:
-    # Every owner with the rows that it has, and how often.
+    # Every owner with its distinct rows, and how often it has each.
     (owner, row), amounts = np.unique(np.stack((owners, rows)), axis=1, return_counts=True)
     distinct, first = np.unique(owner, return_index=True)
     return zip(distinct.tolist(), np.split(row, first[1:]), np.split(amounts, first[1:]), strict=True)
 
 
 class LeafPrices(TopologySolver):
-    """Bounds the cost by prices for parts of leaves and pods, and inserts the jobs where the prices say.
+    """Bounds the cost by prices for parts of leaves and pods, and inserts jobs according to the prices.
 
     A budget's iterations are master problems, and then allocations and steps of the search that improves the best one.
     """
@@ -132,13 +131,13 @@ class LeafPrices(TopologySolver):
     def refusal(self, problem: TopologyProblem) -> str | None:
         n_idle, n_jobs, sizes = len(problem.idle_nodes), len(problem.jobs), np.unique(problem.sizes)
         if n_idle > MOST_IDLE or n_jobs > MOST_JOBS:
-            return f"it has {n_idle:,} idle nodes and {n_jobs:,} jobs; {self.capabilities.largest} are taken"
+            return f"it has {n_idle:,} idle nodes and {n_jobs:,} jobs; supported are {self.capabilities.largest}"
         work = 0
         for groups in problem.topology.groups_of(problem.idle_nodes):
             nodes = int(np.unique(groups, return_counts=True)[1].max())
-            # Additions of the jobs' programs and of the groups' knapsacks.
+            # Count the additions of the jobs' programs and of the groups' knapsacks.
             work += int((sizes * np.minimum(sizes, nodes)).sum()) + nodes * min(nodes, int(sizes[-1]))
-        too_large = f"{work:,} is the product of nodes; {self.capabilities.largest} are taken"
+        too_large = f"the product of nodes is {work:,}; supported are {self.capabilities.largest}"
         return too_large if work > LARGEST_PRICING else None
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
@@ -176,18 +175,18 @@ class _Bounding:
         most = most if self._insertion_work() <= LARGEST_INSERTION else 0
         orders.proceed(min(RANDOM_ORDERS, most), self._run, self._remaining)
         self._set_deadline(BOUND_SHARE)
-        # The bound of charges per node and of cuts, where `exact` takes the window.
+        # If `exact` takes the window, add its bound by charges per node and cuts.
         is_taken = self._insertion_work() <= MOST_CHARGED and ExactFree().refusal(self._problem) is None
         if is_taken and self._may_go_on() and self._remaining() >= Closing.seconds_to_set_up(self._problem):
             seconds = None if self._budget.seconds is None else max(LEAST_S, self._remaining())
-            # A record of its own, for its clock ends with this part's share of the time.
+            # A separate run, because its clock ends with this part's share of the time.
             part = Run(ExactFree(), self._problem, replace(self._budget, seconds=seconds), 0, self._run.solution)
             closing = Closing(self._problem, part, self._budget.iterations)
             closing.bound()
             closing.strengthen(LEAST_PROGRESS)
             if part.bound is not None:
                 self._run.prove(part.bound, part.certificate)
-        # Groups stay apart, level by level, as long as there are few prices to find.
+        # Separate the groups level by level, as long as there are few prices to find.
         for level in range(len(self._encoding.groups) - 1, -1, -1):
             if self._run.is_proved() or not self._may_go_on():
                 break
@@ -209,7 +208,7 @@ class _Bounding:
         return best
 
     def _priced(self, pricing: Pricing, prices: FloatArray) -> PartPrices:
-        """Return the certificate of prices of parts, without classes of one group whose parts cost nothing."""
+        """Return the certificate of prices of parts, without classes of a single group whose prices are 0."""
         tree, rows = pricing.tree, self._problem.topology.groups_of(self._problem.idle_nodes)
         classes = []
         for level, (of_group, row, given) in enumerate(
@@ -235,6 +234,6 @@ class _Bounding:
         return min(self._run.clock.remaining(), self._deadline - self._run.clock.elapsed())
 
     def _may_go_on(self) -> bool:
-        """Spend a step, and say whether steps and time are left."""
+        """Count a step, and return whether steps and time are left."""
         self._steps -= 1
         return self._steps >= 0 and self._remaining() > 0.0

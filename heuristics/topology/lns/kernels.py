@@ -1,10 +1,11 @@
 """Large neighbourhood search: remove some jobs, re-insert each exactly under random leaf prices, accept.
 
-A step costs what it touches: the leaves of the removed jobs, the vertices that are open, the tables of these.
+The time of a step depends only on what it touches: the leaves of the removed jobs, and the open vertices with their
+tables.
 
-For the method of the insertion see `allocopt.kernels.insertion`. Here all products of siblings are kept, so that
-finding a job's nodes is looking them up, and only the products from the first vertex that it takes nodes of are made
-anew. For what rules change in a table see `allocopt.kernels.insertion`.
+`allocopt.kernels.insertion` explains the method of the insertion, and the effect of rules on tables. Here all products
+of siblings are kept. So the nodes of a job are found by look-ups, and only the products from the first vertex from
+which it takes nodes are recomputed.
 """
 
 import numpy as np
@@ -33,12 +34,12 @@ from heuristics.topology.lns.state import (
     hold_nodes,
 )
 
-DRAWS = 4  # jobs that are drawn until one is found that is not removed already
+DRAWS = 4  # draws per wanted job, because a drawn job may already be removed
 
 
 @inlined
 def _regret(groups: Groups, search: Search, moves: Moves, job: int) -> float:
-    # By how many hops a job is placed worse than it could be alone, what it is charged counted.
+    # Hops, charges included, by which a job is placed worse than it could be without other jobs.
     holdings, first = search.present, search.present.first[job]
     worse: float = search.alone[job] - holdings.saving[job] + search.eagerness[job]
     if moves.guidance > 0.0:
@@ -49,7 +50,7 @@ def _regret(groups: Groups, search: Search, moves: Moves, job: int) -> float:
 
 @inlined
 def _draw_near(groups: Groups, search: Search, moves: Moves, job: int, words: WordArray) -> int:
-    """Draw a job that has nodes in a group near to a leaf of this one; -1 if none is there."""
+    """Draw a job with nodes in a group near a leaf of this job; -1 if there is none."""
     holdings = search.present
     vertex = holdings.leaf[holdings.first[job] + below(words, holdings.length[job])]
     while groups.parent[vertex] >= 0 and uniform(words) < moves.climb:
@@ -95,7 +96,7 @@ def _draw_removed(groups: Groups, search: Search, moves: Moves, words: WordArray
 
 @inlined
 def _see(groups: Groups, leaf: int, step: int) -> None:
-    """Note for a leaf and all groups above it that jobs are removed there in this step."""
+    """Mark a leaf and all groups above it as places where this step removes jobs."""
     child, vertex = -1, leaf
     while True:
         known = groups.seen[vertex] == step
@@ -112,7 +113,7 @@ def _see(groups: Groups, leaf: int, step: int) -> None:
 
 @inlined
 def _remove_jobs(groups: Groups, search: Search, leftover: float, count: int) -> float:
-    """Take the drawn jobs out, and return what they saved less what the idle nodes then save more."""
+    """Remove the drawn jobs; return their saving, less the additional saving of the leftover nodes."""
     saved, holdings = 0.0, search.present
     for i in range(count):
         job = search.removed[i]
@@ -141,7 +142,7 @@ def _open_vertex(groups: Groups, part: Open, search: Search, vertex: int) -> Non
 
 @inlined
 def _open_children(groups: Groups, part: Open, search: Search, moves: Moves, vertex: int, words: WordArray) -> None:
-    """Open the children of an open vertex: all that have idle nodes if they are few, else the freed and some others."""
+    """Open the children with idle nodes of an open vertex: all if they are few, otherwise the freed and some others."""
     step, first, awake = search.counters[STEPS], groups.first_child[vertex], groups.awake[vertex]
     if awake <= moves.few:
         for at in range(first, first + awake):
@@ -184,7 +185,7 @@ def _open_part(groups: Groups, part: Open, search: Search, moves: Moves, words: 
 
 @inlined
 def _larger(x: float, y: float) -> float:
-    """Return the larger one; `max` minds numbers that are none, and is no vector instruction."""
+    """Return the larger number; `max` handles NaN and does not become a vector instruction."""
     return x if x > y else y
 
 
@@ -196,11 +197,11 @@ def _end_row(row: FloatArray, last: int) -> None:
 
 @inlined
 def _multiply(product: FloatArray, reach: int, table: FloatArray, limit: int, most: int, result: FloatArray) -> int:
-    """Max-plus product of ``product[PAD ..]`` and ``table[0 .. limit]``, cut at ``most``; return its reach."""
-    # Four numbers of nodes of the table are worked on at once, k on the inside: the compiler makes vector instructions
-    # of it. Before its first and behind its last entry `product` is minus infinity, and `table` is behind.
+    """Write the max-plus product of ``product[PAD ..]`` and ``table[.. limit]``, cut at ``most``; return its reach."""
+    # Four entries of the table are handled at once, with k as the inner loop, so that the compiler vectorizes it.
+    # `product` is minus infinity before its first and behind its last entry, and `table` behind its last one.
     new_reach = min(reach + limit, most)
-    # Indices that begin at 0 need no check for negative ones.
+    # Slices that begin at index 0 need no check for negative indices.
     p0, p1, p2, p3 = product[PAD:], product[PAD - 1 :], product[PAD - 2 :], product[PAD - 3 :]
     target = result[PAD:]
     t0, t1, t2, t3 = table[0], table[1], table[2], table[3]
@@ -226,7 +227,7 @@ def _set_prices(part: Open, n_open: int, factor: float) -> None:
 
 @inlined
 def _fill(part: Open, i: int, begin: int, most: int) -> None:
-    """Fill the table of an open vertex, whose children's tables have changed from ``begin`` on; products of the top."""
+    """Fill the table of an open vertex, or the products of the top; tables of children from ``begin`` on are new."""
     weight, price, first, last = part.weight[i], part.price[i], part.first[i], part.last[i] - 1
     if first > last:
         limit = min(part.idle[i], most)
@@ -262,7 +263,7 @@ def _fill_all(part: Open, n_open: int, most: int) -> None:
 
 @inlined
 def _place(groups: Groups, part: Open, search: Search, number: int, size: int) -> float:
-    """Find the best nodes for a removed job by the tables as they are; note its leaves, return what it saves."""
+    """Find the best nodes for a removed job by the present tables; store its leaves, return its saving."""
     saving, length = 0.0, 0
     part.take[0] = size
     for i in range(search.counters[N_OPEN]):
@@ -298,7 +299,7 @@ def _largest_of(search: Search, first: int, last: int) -> int:
 
 @inlined
 def _insert_jobs(part: Open, groups: Groups, search: Search, count: int) -> float:
-    """Insert the removed jobs one after the other, each exactly at the same charges; return what they save."""
+    """Insert the removed jobs one after the other, each exactly at the same charges; return their saving."""
     n_open, most, saved = search.counters[N_OPEN], _largest_of(search, 0, count), 0.0
     _set_prices(part, n_open, float(most))
     _fill_all(part, n_open, most)
@@ -306,7 +307,7 @@ def _insert_jobs(part: Open, groups: Groups, search: Search, count: int) -> floa
         saved += _place(groups, part, search, i, search.sizes[search.removed[i]])
         if i + 1 == count:
             break
-        # Only vertices on the ways from the leaves taken to the top change, and of their products those from the first
+        # Only vertices on the paths from the taken leaves to the top change, and only their products from the first
         # child that gave nodes on.
         most = _largest_of(search, i + 1, count)
         for at in range(n_open - 1, -1, -1):
@@ -325,7 +326,7 @@ def _insert_jobs(part: Open, groups: Groups, search: Search, count: int) -> floa
 
 @inlined
 def _insert_guided(part: Open, groups: Groups, search: Search, moves: Moves, count: int) -> float:
-    """Insert the removed jobs one after the other, each exactly at charges of its own; return what they save."""
+    """Insert the removed jobs one after the other, each exactly at its own charges; return their saving."""
     n_open = search.counters[N_OPEN]
     removed = 0.0
     for i in range(count):
@@ -368,7 +369,7 @@ def _fill_all_ruled(groups: Groups, part: Open, classes: JobClasses, left: IntAr
 
 @inlined
 def _insert_ruled(groups: Groups, part: Open, search: Search, rules: Rules, count: int) -> float:
-    # Minus infinity if one finds no nodes in the open part, which ends the step.
+    # Returns the saving, or minus infinity if a job finds no nodes in the open part, which rejects the step.
     classes, left = rules.classes, rules.left
     n_open, saved = search.counters[N_OPEN], 0.0
     _set_prices(part, n_open, float(_largest_of(search, 0, count)))
@@ -379,7 +380,7 @@ def _insert_ruled(groups: Groups, part: Open, search: Search, rules: Rules, coun
         if not _fill_all_ruled(groups, part, classes, left, n_open, r):
             return -np.inf
         _place(groups, part, search, i, classes.sizes[r])
-        # What it saves within one group, and what the leftover loses.
+        # The bonus of the job for staying within one group, and the loss of the leftover.
         bonus, squares = 0.0, 0.0
         for at in range(n_open):
             nodes = part.take[at]
@@ -408,7 +409,7 @@ def _settle(groups: Groups, search: Search, change: float, temperature: float, c
                 search.is_changed[job] = 1
                 search.changed[search.counters[CHANGED]] = job
                 search.counters[CHANGED] += 1
-        # Savings are sums of fractions; what is better by less than this is not better.
+        # Savings are sums of fractions, so smaller differences are rounding.
         if search.savings[0] > search.savings[1] + 1e-9:
             search.savings[1], best = search.savings[0], search.best
             for i in range(search.counters[CHANGED]):
@@ -418,7 +419,7 @@ def _settle(groups: Groups, search: Search, change: float, temperature: float, c
                 for entry in range(holdings.first[job], holdings.first[job] + holdings.length[job]):
                     best.leaf[entry], best.nodes[entry] = holdings.leaf[entry], holdings.nodes[entry]
             search.counters[CHANGED] = 0
-    # New or old, what the removed jobs hold now is taken from the idle nodes again.
+    # Occupy the nodes of the removed jobs again, new or old ones.
     for i in range(count):
         hold_nodes(groups, holdings, search.removed[i])
 
@@ -434,7 +435,7 @@ def _walk(
     steps: int,
     words: WordArray,
 ) -> float:
-    # It allocates nothing, so that no reference is counted in its loop.
+    # A separate helper without allocations, so that its loop counts no references.
     for _ in range(steps):
         search.counters[STEPS] += 1
         count = _draw_removed(groups, search, moves, words)
@@ -451,7 +452,7 @@ def _walk(
 
 @kernel(float64(STATE, MOVES, float64, float64, int64), allocates=True)
 def search_neighbourhoods(state: State, moves: Moves, temperature: float, cooling: float, steps: int) -> float:
-    """Take some steps, the first at a temperature in hops that ``cooling`` multiplies after each; return the last."""
+    """Take some steps, multiplying the temperature, in hops, by ``cooling`` after each; return the last temperature."""
     return _walk(state.groups, state.part, state.search, moves, temperature, cooling, steps, state.words)
 
 

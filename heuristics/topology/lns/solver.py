@@ -27,22 +27,22 @@ from heuristics.topology.lns.state import (
 from heuristics.topology.nested import NESTED_KERNELS, search_nested
 from heuristics.topology.production_rules import BestFit
 
-# Idle nodes times nodes of the largest job above which a single step may take a noticeable part of a second, and the
-# number of idle nodes above which reading the problem does.
+# Most idle nodes times nodes of the largest job, and most idle nodes. Above, a single step, or reading the problem, may
+# take a noticeable part of a second.
 LARGEST, MOST_IDLE = 50_000_000, 300_000
-FEW_JOBS = 30  # up to which the best allocation to begin with is the greedy one; beyond, it leaves worse fragments
-STEPS_PER_JOB = 200  # that a cycle has at least, if the budget has
-FULL_PER_JOB = 1000  # steps that a cycle needs to begin at the hottest temperature, where there are many jobs
-WARM = 0.2  # part of the hottest temperature at which many jobs are searched from a good allocation
-PATIENCE = 6  # cycles without a better allocation after which a search that has a time limit only gives up
-BOUND_SHARE = 0.1  # of the time, for the bound of a window with side constraints, if there is an allocation already
-OFFER_SHARE = 0.05  # of the time, for allocations that the search goes on to improve
-RESERVE = 3.5  # making an allocation of a state takes about so many times as long as reading the problem
-LONG_S = 0.01  # from which on the first allocation is told before it is improved
-SLICE = 4_000_000  # nodes of the largest job, squared, times steps between two looks where there is no clock to look at
-SLICE_S = 0.005  # between two looks at the clock
-FIRST_STEPS = 16  # after which their speed is known
-# What a step takes at least; and at most, where the time is so short that few can be taken to learn it.
+FEW_JOBS = 30  # most jobs for which the greedy allocation is the best start; with more, it leaves worse fragments
+STEPS_PER_JOB = 200  # least steps per job of a cycle, if the budget allows them
+FULL_PER_JOB = 1000  # steps per job for which a cycle begins at the hottest temperature, if there are many jobs
+WARM = 0.2  # first temperature for many jobs from a good allocation, as a share of the hottest
+PATIENCE = 6  # cycles without a better allocation after which a search without limit of iterations ends
+BOUND_SHARE = 0.1  # share of the time for the bound of a window with side constraints that has an allocation already
+OFFER_SHARE = 0.05  # largest share of the time for offering allocations during the search
+RESERVE = 3.5  # time to make an allocation from a state, as a multiple of the time to read the problem
+LONG_S = 0.01  # least remaining seconds for which the first allocation is offered before it is improved
+SLICE = 4_000_000  # squared nodes of the largest job times steps between two checks, without a time limit
+SLICE_S = 0.005  # seconds between two looks at the clock
+FIRST_STEPS = 16  # steps after which their speed is known
+# Least seconds of a step; and most, assumed if the time is too short for enough steps to measure it.
 SHORTEST_S, LONGEST_S = 1e-7, 5e-6
 
 
@@ -50,17 +50,17 @@ SHORTEST_S, LONGEST_S = 1e-7, 5e-6
 class Lns(TopologySolver):
     """Remove a few jobs and insert each again where it costs least under random prices of the leaves.
 
-    The prices stand for what the other jobs would give for a leaf. The state is accepted as in annealing, with
-    temperatures that fall over a cycle of steps. A step costs what it touches, whatever the size of the window.
+    The prices stand for the worth of a leaf to other jobs. The state is accepted or rejected as in annealing, with
+    temperatures that fall over a cycle of steps. The time of a step does not depend on the size of the window.
     """
 
-    steps: int = 1000  # where the budget sets neither time nor iterations, and at least in a cycle
+    steps: int = 1000  # steps if the budget sets neither time nor iterations; also the least steps of a cycle
     hottest: float = 1.5  # first temperature of a cycle, in hops
     coldest: float = 0.1  # last temperature of a cycle, in hops
-    # Standard deviation of the prices of leaves, in hops per node and per node of the largest job removed; half of it
-    # where there are many jobs.
+    # Standard deviation of the prices of leaves, in hops per node and per node of the largest removed job; half of it
+    # if there are many jobs.
     price: float = 0.2
-    most_removed: int = 5  # jobs removed in a step, at most
+    most_removed: int = 5  # most jobs removed in a step
 
     name: ClassVar[str] = "lns"
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -80,7 +80,7 @@ class Lns(TopologySolver):
         work = n_idle * int(problem.sizes.max())
         if work <= LARGEST and n_idle <= MOST_IDLE:
             return None
-        return f"it has {n_idle:,} idle nodes, and {work:,} is the product; {self.capabilities.largest} are taken"
+        return f"it has {n_idle:,} idle nodes, and the product is {work:,}; supported are {self.capabilities.largest}"
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         if problem.strategy is Strategy.DCAS:
@@ -124,7 +124,7 @@ class Lns(TopologySolver):
         return self._walk(window, state, run, budget, cooling, rules)
 
     def _better(self, window: EncodedProblem, state: State, moves: Moves, run: Run) -> State:
-        # What `lns-prices` does too: the incumbent if it is no worse than what the search begins with.
+        # Start from the incumbent if it is no worse than the given state. `lns-prices` uses this, too.
         if run.objective is not None and run.objective <= window.cost(float(parts_of(state)[2].savings[1])):
             return window.moved(state, run.solution, moves)
         if run.clock.remaining() > LONG_S:
@@ -132,7 +132,7 @@ class Lns(TopologySolver):
         return state
 
     def moves(self, n_jobs: int) -> Moves:
-        """Return how to move with so many jobs: among many, removed jobs have to lie near each other."""
+        """Return the parameters of moves for ``n_jobs`` jobs; if there are many, removed jobs lie near each other."""
         if n_jobs <= FEW_JOBS:
             return Moves(self.price, 2.5 * self.price, related=0.7, climb=0.5, worse=0.0, few=10, others=3)
         return Moves(0.5 * self.price, 0.0, related=0.95, climb=0.3, worse=0.5, few=8, others=3)
@@ -170,7 +170,7 @@ class Lns(TopologySolver):
         try:
             if journal.is_proved():
                 return StopReason.PROVED
-            # At the coldest temperature, for the length of the cycles is not known before the speed is.
+            # The first steps are at the coldest temperature, because the length of cycles depends on their speed.
             if (steps := pace.first_slice()) > 0:
                 walk(self.coldest, 1.0, steps)
             while (left := pace.left()) > 0 and cooling.idle_cycles < most_idle_cycles:
@@ -189,22 +189,25 @@ class Lns(TopologySolver):
 
 @dataclass(slots=True)
 class _Cooling:
-    """Cycles, each twice as long as the one before, in which a temperature falls geometrically; the last ends all."""
+    """Cycles, each twice as long as the one before, in which a temperature falls geometrically.
+
+    The last cycle is stretched to the end of the search.
+    """
 
     hottest: float  # in hops
-    coldest: float
+    coldest: float  # in hops
     cycle: int  # steps of the present cycle
-    # Steps that a cycle needs to begin at the hottest temperature; a shorter one begins colder, in proportion.
+    # Steps for which a cycle begins at the hottest temperature; a shorter one begins colder, in proportion.
     full: int
-    idle_cycles: int = 0  # number of cycles, up to now, that have found nothing better
+    idle_cycles: int = 0  # number of latest cycles that have found nothing better
     _temperature: float | None = None
     _done: int = 0
     _best: float = -math.inf
 
     def rest(self, left: int) -> int:
-        """Return how many steps the present cycle still has, of ``left`` that the search has."""
+        """Return the remaining steps of the present cycle, given the remaining steps of the search."""
         rest = self.cycle - self._done
-        # The next cycle would have to fit, too; a cycle that was stretched to the end has none after it.
+        # If the next cycle would not fit, the present one lasts to the end of the search.
         return rest if rest > 0 and left - rest >= 2 * self.cycle else left
 
     def temperature(self, rest: int) -> float:
@@ -216,9 +219,9 @@ class _Cooling:
         return float((self.coldest / self.temperature(rest)) ** (1 / rest))
 
     def took(self, steps: int, temperature: float, rest: int, best: float) -> None:
-        """Note that so many of the ``rest`` steps of the cycle are done, and the best saving; then it is hot again."""
+        """Record that ``steps`` of the ``rest`` steps are done, and the best saving; begin a new cycle if it ends."""
         self._done += steps
-        # Rounding must not take it below.
+        # Rounding must not lower the temperature below the coldest.
         self._temperature = max(self.coldest, temperature)
         if steps == rest:
             self.idle_cycles = 0 if best > self._best else self.idle_cycles + 1
@@ -228,30 +231,30 @@ class _Cooling:
 
 @dataclass(slots=True)
 class _Pace:
-    """Counts the steps of a search, and foretells how many are left."""
+    """Counts the steps of a search, and estimates how many are left."""
 
     clock: Clock
-    steps: int  # at most
-    per_slice: int  # between two looks at the clock where it has no limit: what is found depends on the seed alone
+    steps: int  # most steps
+    per_slice: int  # steps between two checks without a time limit, so that the result depends only on the seed
     reserve_s: float  # seconds that are needed after the last step
     done: int = 0
     _step_s: float = SLICE_S
     _started: float = 0.0
 
     def left(self) -> int:
-        """Return how many steps are left; those that the time allows are estimated from those that are done."""
+        """Return the number of remaining steps; how many fit the time is estimated from the speed so far."""
         left, seconds = self.steps - self.done, self.clock.remaining() - self.reserve_s
         return left if math.isinf(seconds) else min(left, int(max(0.0, seconds) / self._step_s))
 
     def first_slice(self) -> int:
-        """Return how many steps to take to learn their speed, none where there is no time limit; they begin now."""
+        """Return the number of steps to measure the speed, 0 without a time limit, and start the measurement."""
         self._started = time.perf_counter()
         if self.clock.seconds is None:
             return 0
         return min(FIRST_STEPS, self.steps, int(max(0.0, self.clock.remaining() - self.reserve_s) / LONGEST_S))
 
     def slice(self, most: int) -> int:
-        """Return how many of the next ``most`` steps to take before looking at the clock; they begin now."""
+        """Return how many of the next ``most`` steps to take before looking at the clock, and start the measurement."""
         self._started = time.perf_counter()
         per_slice = self.per_slice if self.clock.seconds is None else max(1, int(SLICE_S / self._step_s))
         return min(most, per_slice)
@@ -279,7 +282,7 @@ class _Journal:
         return self._run.bound is not None and cost - self._run.bound <= tolerance_of(cost)
 
     def look(self) -> bool:
-        # Offer the best state if it is time, or if it is proved optimal; return whether it is.
+        # Offer the best state if it is time or if it is proved optimal; return whether it is proved.
         proved = self.best > self._offered and self.is_proved()
         if proved or OFFER_SHARE * (time.perf_counter() - self._at) > self._took_s:
             self.offer()

@@ -1,7 +1,7 @@
-"""The arrays of the large neighbourhood search, how jobs hold nodes and give them back, how it begins and ends.
+"""The arrays of the large neighbourhood search, how jobs occupy and free nodes, and how a search begins and ends.
 
-Of the tree of groups, only the way from a leaf to the top is corrected. To the first state, and from a state back to
-nodes, it is one call each.
+If a job occupies or frees nodes, only the path from the leaf to the top of the tree changes. Making the first state,
+and converting a state to nodes, takes one call of a kernel each.
 """
 
 import itertools
@@ -22,108 +22,108 @@ from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import EVERYWHERE, TREE_KERNELS, constant_hops, encode, group_tree, job_classes
 
-AHEAD = 4  # numbers of nodes that are worked on at once
-PAD = 4  # where the entry for 0 nodes is in a row of `Open.products`: minus infinity stands before it
+AHEAD = 4  # numbers of nodes that are handled at once
+PAD = 4  # index of the entry for 0 nodes in a row of `Open.products`; entries before it are minus infinity
 
 
 class Holdings(NamedTuple):
-    """Which leaves every job has nodes of; a job of n nodes has n entries at its disposal."""
+    """The leaves in which every job has nodes; there is room for n entries of a job of n nodes."""
 
     first: IntArray  # the entries of job j begin at first[j], shape (J + 1,)
-    length: IntArray  # number of leaves of which each job has nodes, shape (J,)
+    length: IntArray  # number of leaves in which each job has nodes, shape (J,)
     leaf: IntArray  # leaf of each entry, shape (sum of the sizes,)
-    nodes: IntArray  # nodes that the job has of it
-    saving: FloatArray  # what each job saves of the hop cost, in hops, shape (J,)
+    nodes: IntArray  # nodes of the job in this leaf
+    saving: FloatArray  # saving of each job, in hops, shape (J,)
 
 
 class Groups(NamedTuple):
-    """The groups, numbered as in `GroupTree`, with what is idle in them, and who holds nodes of each leaf."""
+    """The groups, numbered as in `GroupTree`, with their idle nodes, and the jobs with nodes in each leaf."""
 
     parent: IntArray  # parent of each vertex, -1 for the top, shape (V,)
-    weight: FloatArray  # what the squared count of a job in a vertex saves, shape (V,); 0 at the top
+    weight: FloatArray  # saving per squared count of a job in a vertex, shape (V,); 0 at the top
     idle: IntArray  # idle nodes of each vertex, shape (V,)
     first_child: IntArray
-    children: IntArray  # those of vertex v from first_child[v] to first_child[v + 1], those with idle nodes first
+    children: IntArray  # children of v are first_child[v] .. first_child[v + 1] - 1; those with idle nodes come first
     awake: IntArray  # number of children with idle nodes, shape (V,)
-    place: IntArray  # where each vertex is in `children`, shape (V,)
+    place: IntArray  # index of each vertex in `children`, shape (V,)
     seen: IntArray  # last step in which each vertex was open, shape (V,)
     # The children of v in which this step has removed jobs are freed[v], next_freed[freed[v]], ..., until -1; valid
-    # where v was seen in this step.
+    # only if v was seen in this step.
     freed: IntArray
     next_freed: IntArray
-    leaf_first: IntArray  # the holders of leaf v are kept from leaf_first[v] on, shape (leaves + 1,)
+    leaf_first: IntArray  # the holders of leaf v begin at leaf_first[v], shape (leaves + 1,)
     holders: IntArray  # entries of `Holdings` by leaf, shape (m,)
-    n_holders: IntArray  # number of jobs that have nodes of each leaf, shape (leaves,)
-    seat: IntArray  # where each entry is in `holders`
+    n_holders: IntArray  # number of jobs with nodes in each leaf, shape (leaves,)
+    seat: IntArray  # index of each entry in `holders`
     owner: IntArray  # job of each entry
-    worth: FloatArray  # what a node of each leaf is worth to other jobs, in hops; 0 where nobody knows
-    # What jobs are charged for a node of each leaf when it is asked how badly they are placed, in hops; 0 or as
-    # `Search.alone` was computed.
+    worth: FloatArray  # worth of a node of each leaf to other jobs, in hops; 0 if unknown
+    # Charge for a node of each leaf, in hops, when jobs are compared by how badly they are placed; 0, or the prices by
+    # which `Search.alone` was computed.
     price: FloatArray
 
 
 class Open(NamedTuple):
     """The part of the tree that is open in one step: its vertices from the top down, siblings side by side."""
 
-    vertex: IntArray  # which vertices they are, shape (most open,), as all that follow
+    vertex: IntArray  # numbers of the open vertices, shape (most open,), like all fields below
     first: IntArray  # the open children of vertex number i are the numbers first[i] .. last[i] - 1
     last: IntArray
     idle: IntArray  # idle nodes in open leaves
     take: IntArray  # nodes that the job inserted last takes
     weight: FloatArray  # copied from `Groups`
-    price: FloatArray  # what the job that is inserted pays for a node, in units of savings
+    price: FloatArray  # price of a node for the job that is inserted, in units of savings
     charge: FloatArray  # the same in hops, before it fades
-    tables: FloatMatrix  # row i: the largest saving inside open vertex i by number of nodes, up to the largest job's
-    products: FloatMatrix  # row i: the same inside i and its siblings before it, together, from `PAD` on
+    tables: FloatMatrix  # row i: largest saving inside open vertex i by number of nodes, up to those of the largest job
+    products: FloatMatrix  # row i: largest saving inside i and its earlier siblings together, from `PAD` on
     reach: IntArray  # most nodes in row i of `products`
 
 
 class Search(NamedTuple):
-    """Where the search is."""
+    """State of the search."""
 
     sizes: IntArray  # nodes of each job, shape (J,)
-    alone: FloatArray  # what each job would save, less its charges, if it had all idle nodes for itself, shape (J,)
+    alone: FloatArray  # saving less charges of each job on all idle nodes without other jobs, shape (J,)
     present: Holdings
     best: Holdings
-    # By how many hops each job counts as placed worse than it is, where of two jobs the worse is removed, shape (J,).
+    # Hops that are added to how badly each job is placed, when the worse one of two jobs is removed, shape (J,).
     eagerness: FloatArray
-    savings: FloatArray  # what the present and the best state save of the hop cost, in hops, shape (2,)
-    changed: IntArray  # jobs that hold other nodes than in the best state, in the first places, shape (J,)
-    is_changed: IntArray  # 1 for them, shape (J,)
+    savings: FloatArray  # savings of the present and the best state, in hops, shape (2,)
+    changed: IntArray  # first entries: jobs with other nodes than in the best state, shape (J,)
+    is_changed: IntArray  # 1 for these jobs, shape (J,)
     counters: IntArray  # number of changed jobs, of steps taken, of open vertices, shape (3,)
     removed: IntArray  # the jobs removed in this step, shape (most removed,)
     length: IntArray  # number of leaves that each of them gets, shape (most removed,)
     leaf: IntMatrix  # these leaves, shape (most removed, most leaves of a job)
-    nodes: IntMatrix  # nodes of them
-    saving: FloatArray  # what each of the removed jobs saves then, shape (most removed,)
+    nodes: IntMatrix  # nodes in these leaves
+    saving: FloatArray  # new saving of each of the removed jobs, shape (most removed,)
 
 
 CHANGED, STEPS, N_OPEN = 0, 1, 2  # places in `Search.counters`
 
 
 class Moves(NamedTuple):
-    """How the search moves."""
+    """Parameters of the moves."""
 
-    price: float  # standard deviation of the prices of leaves, in hops per node and per node of the largest job removed
-    inner_price: float  # the same of the groups above them
+    price: float  # standard deviation of the prices of leaves, in hops per node and per node of the largest removed job
+    inner_price: float  # the same for prices of groups above leaves
     related: float  # share of the removed jobs that are drawn near another one
-    climb: float  # chance to go up one level more to look for a job near another one
+    climb: float  # probability to go up one more level when a job near another one is drawn
     worse: float  # share of the steps that begin with the worst placed of `rivals` jobs
-    few: int  # children with idle nodes up to which all of them are open
-    others: int  # children that are open besides those where jobs were removed, where there are many
+    few: int  # most children with idle nodes for which all of them are open
+    others: int  # if there are more, number of open children besides those where jobs were removed
     rivals: int = 2
-    guidance: float = 0.0  # by what the worths of leaves are multiplied; 0 for a search without them
-    # Where there is guidance, what a job pays falls with the share of the removed nodes that are to be inserted after
-    # it, to this power: at the end, nothing is worth anything to others.
+    guidance: float = 0.0  # factor of the worths of leaves; 0 for a search without them
+    # With guidance, the charges of a job are multiplied by this power of the share of removed nodes that are inserted
+    # after it: for the last job, leaves have no worth to others.
     fading: float = 0.0
 
 
 class Rules(NamedTuple):
-    """What is asked for besides few hops."""
+    """Side constraints of the jobs."""
 
     classes: JobClasses  # jobs of equal size and equal rules
     of_job: IntArray  # class of every job, shape (J,)
-    left: IntArray  # working space: idle nodes of each open vertex, in open leaves or not, shape (most open,)
+    left: IntArray  # working space: idle nodes of each open vertex, also in closed leaves, shape (most open,)
 
 
 HOLDINGS, GROUPS, OPEN, SEARCH, MOVES, RULES = map(record_type, (Holdings, Groups, Open, Search, Moves, Rules))
@@ -135,7 +135,7 @@ class _StateType(types.StructRef):
 
 
 class State(structref.StructRefProxy):
-    """All of it in one place, handed on by a pointer; handing on sixty arrays takes 50 microseconds."""
+    """All arrays of a search, passed by a pointer; passing sixty arrays would take 50 microseconds."""
 
     tree: GroupTree  # the groups of the window, all idle
     groups: Groups
@@ -144,7 +144,7 @@ class State(structref.StructRefProxy):
     words: WordArray  # state of the generator of random numbers
 
     if IS_PLAIN:
-        # numba's own asks a kernel to make it.
+        # numba's own constructor would call a kernel.
         def __new__(cls, *fields: Any) -> "State":
             """Keep the fields as attributes."""
             made = object.__new__(cls)
@@ -184,7 +184,7 @@ def _change_idle(groups: Groups, leaf: int, nodes: int) -> None:
 
 @inlined
 def hold_nodes(groups: Groups, holdings: Holdings, job: int) -> None:
-    """Let a job hold what its entries say."""
+    """Occupy the nodes in the entries of a job."""
     for entry in range(holdings.first[job], holdings.first[job] + holdings.length[job]):
         leaf = holdings.leaf[entry]
         _change_idle(groups, leaf, -holdings.nodes[entry])
@@ -195,7 +195,7 @@ def hold_nodes(groups: Groups, holdings: Holdings, job: int) -> None:
 
 @inlined
 def give_back_entry(groups: Groups, holdings: Holdings, entry: int) -> None:
-    """Let the nodes of an entry be idle."""
+    """Free the nodes of an entry."""
     leaf = holdings.leaf[entry]
     _change_idle(groups, leaf, holdings.nodes[entry])
     groups.n_holders[leaf] -= 1
@@ -231,7 +231,7 @@ def _hold_all(groups: Groups, holdings: Holdings, counts: IntArray) -> float:
 
 @helper(allocates=True)
 def no_holdings(sizes: IntArray) -> Holdings:
-    """Return room for what jobs of these sizes hold; they hold nothing."""
+    """Return empty holdings for jobs of these sizes."""
     first = np.zeros(sizes.size + 1, dtype=np.int64)
     put(np.cumsum(sizes), first[1:])
     length = np.zeros(sizes.size, dtype=np.int64)
@@ -241,7 +241,7 @@ def no_holdings(sizes: IntArray) -> Holdings:
 
 @inlined
 def note_nodes(holdings: Holdings, taken: IntArray, job: int) -> None:
-    """Write down what a job takes of every leaf."""
+    """Write the entries of a job, given its nodes in every leaf."""
     length = 0
     for leaf in range(taken.size):
         if taken[leaf] > 0:
@@ -278,7 +278,7 @@ def _idle_groups(tree: GroupTree, first: IntArray) -> Groups:
 def _room(tree: GroupTree, sizes: IntArray, most_removed: int, moves: Moves) -> Open:
     removed = sizes[stable_order(-sizes)[:most_removed]].sum()
     most, n, last = 1, 1, tree.idle.size - 1
-    # A level is what the children of the level above are numbered as, one after the other.
+    # The vertices of a level are numbered consecutively.
     first = last
     while first >= tree.leaf_first.size - 1:
         n_groups = tree.first_child[last + 1] - tree.first_child[first]
@@ -296,7 +296,7 @@ def _room(tree: GroupTree, sizes: IntArray, most_removed: int, moves: Moves) -> 
 def begin_at(
     tree: GroupTree, sizes: IntArray, holdings: Holdings, alone: FloatArray, most_removed: int, moves: Moves, seed: int
 ) -> State:
-    """Begin the search in an idle tree where the jobs hold nodes: the present state from now on, savings computed."""
+    """Return the state of a search that begins with these holdings, which become the present ones, with savings."""
     n_jobs, n_leaves = sizes.size, tree.leaf_first.size - 1
     most_removed = min(most_removed, n_jobs)
     groups = _idle_groups(tree, holdings.first)
@@ -315,14 +315,14 @@ def begin_at(
 
 @kernel(float64[::1](GROUP_TREE, int64[::1]), allocates=True)
 def _savings_alone(tree: GroupTree, sizes: IntArray) -> FloatArray:
-    """Return what each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``."""
+    """Return the largest saving of each job on all idle nodes without other jobs, in hops, shape ``(J,)``."""
     largest = sizes.max()
     return single_job_savings(tree, insertion_state(tree, largest), largest)[sizes] / sizes
 
 
 @kernel(STATE(GROUP_TREE, int64[::1], int64, MOVES, int64), allocates=True)
 def _begin_greedily(tree: GroupTree, sizes: IntArray, most_removed: int, moves: Moves, seed: int) -> State:
-    """Insert the jobs exactly, the largest first, and begin the search there; see `begin_at`."""
+    """Return the state that begins with all jobs inserted exactly, the largest first; see `begin_at`."""
     largest, n_leaves = sizes.max(), tree.leaf_first.size - 1
     state, holdings = insertion_state(tree, largest), no_holdings(sizes)
     alone = single_job_savings(tree, state, largest)[sizes] / sizes
@@ -338,7 +338,7 @@ def _begin_greedily(tree: GroupTree, sizes: IntArray, most_removed: int, moves: 
 
 @kernel(STATE(STATE, HOLDINGS, MOVES), allocates=True)
 def _begin_elsewhere(state: State, holdings: Holdings, moves: Moves) -> State:
-    """Begin the search of a state that no step was taken from where the jobs hold other nodes."""
+    """Return the state of the same search with other holdings; no step may have been taken yet."""
     search, groups = state.search, state.groups
     other = begin_at(state.tree, search.sizes, holdings, search.alone, search.removed.size, moves, 0)
     put(state.words, other.words)
@@ -350,7 +350,7 @@ def _begin_elsewhere(state: State, holdings: Holdings, moves: Moves) -> State:
 
 @kernel(int64[::1](GROUP_TREE, HOLDINGS), allocates=True)
 def _positions_of(tree: GroupTree, holdings: Holdings) -> IntArray:
-    """Return the idle positions that the jobs get, job by job and rising: of every leaf, from the first one on."""
+    """Return the idle positions of the jobs, job by job and sorted; jobs take those of a leaf from the first one on."""
     next_of, owners = tree.leaf_first.copy(), np.full(tree.leaf_positions.size, -1)
     for job in range(holdings.length.size):
         for entry in range(holdings.first[job], holdings.first[job] + holdings.length[job]):
@@ -372,24 +372,24 @@ def parts_of(state: State) -> tuple[Groups, Open, Search]:
     return state.groups, state.part, state.search
 
 
-# Entries that beginning and ending a search calls: of few jobs without rules, and of others.
+# Entries for the beginning and end of a search: with few jobs without rules, and otherwise.
 START_KERNELS = (*TREE_KERNELS, _begin_greedily, _begin_elsewhere, parts_of, _positions_of)
 RULED_START_KERNELS = (*TREE_KERNELS, begin_at, _savings_alone, parts_of, _positions_of)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedProblem:
-    """A problem as the search takes it."""
+    """A problem in the form that the search needs."""
 
     problem: TopologyProblem
     encoding: Encoding
     tree: GroupTree
-    most_hops: float  # hops of an allocation that saves none
-    encoding_s: float  # how long it took to read the problem, in seconds: a measure of what else takes time
+    most_hops: float  # hops of an allocation without savings
+    encoding_s: float  # seconds to read the problem, from which other times are estimated
 
     @classmethod
     def of(cls, problem: TopologyProblem) -> "EncodedProblem":
-        """Prepare a problem."""
+        """Return the encoding of a problem."""
         started = time.perf_counter()
         encoding = encode(problem)
         tree = group_tree(encoding)
@@ -397,28 +397,28 @@ class EncodedProblem:
         return cls(problem, encoding, tree, most_hops, time.perf_counter() - started)
 
     def cost(self, saving: float) -> float:
-        """Hop cost of an allocation that saves so many hops."""
+        """Return the hop cost of an allocation with this saving in hops."""
         return self.encoding.scale * (self.most_hops - saving)
 
     def alone(self) -> FloatArray:
-        """Return what each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``."""
+        """Return the largest saving of each job on all idle nodes without other jobs, in hops, shape ``(J,)``."""
         return _savings_alone(self.tree, self.encoding.sizes)
 
     def greedily(self, most_removed: int, moves: Moves, seed: int) -> State:
-        """Begin at the allocation that inserts the jobs exactly, the largest first."""
+        """Return the state that begins with all jobs inserted exactly, the largest first."""
         return _begin_greedily(self.tree, self.encoding.sizes, most_removed, moves, folded(seed))
 
     def begin(self, allocation: Allocation, alone: FloatArray, most_removed: int, moves: Moves, seed: int) -> State:
-        """Begin at an allocation; ``alone`` as in `Search`."""
+        """Return the state that begins at an allocation; ``alone`` as in `Search`."""
         holdings, sizes = self._holdings(allocation), self.encoding.sizes
         return begin_at(self.tree, sizes, holdings, alone, most_removed, moves, folded(seed))
 
     def moved(self, state: State, allocation: Allocation, moves: Moves) -> State:
-        """Begin at an allocation in place of the one that a state begins at."""
+        """Return the state that begins at another allocation than the given state."""
         return _begin_elsewhere(state, self._holdings(allocation), moves)
 
     def rules(self, allocation: Allocation, state: State) -> Rules:
-        """Return the rules of the jobs, and add what they save to the savings of a state, which begins there."""
+        """Return the rules of the jobs, and add their savings to those of a state that begins at the allocation."""
         groups, part, search = parts_of(state)
         classes, of_job = job_classes(self.problem, self.encoding, self.tree)
         for job, nodes in enumerate(allocation.nodes):
@@ -432,11 +432,11 @@ class EncodedProblem:
         return Rules(classes, of_job, np.zeros(len(part.vertex), dtype=np.int64))
 
     def allocation(self, state: State) -> Allocation:
-        """Return the allocation of the best state: of every leaf, its idle nodes from the first one on."""
+        """Return the allocation of the best state; jobs take the idle nodes of a leaf from the first one on."""
         return self.allocation_of(parts_of(state)[2].best)
 
     def allocation_of(self, holdings: Holdings) -> Allocation:
-        """Return the allocation of what the jobs hold; see `allocation`."""
+        """Return the allocation of some holdings; see `allocation`."""
         nodes = self.problem.idle_nodes[_positions_of(self.tree, holdings)]
         return Allocation(tuple(nodes[low:high] for low, high in itertools.pairwise(holdings.first.tolist())))
 

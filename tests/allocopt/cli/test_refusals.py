@@ -150,7 +150,7 @@ USAGE = {
     },
     "solve guests.json --solver": {
         "lns": "'lns' does not take coallocation problems; solvers that do: assignment, auto, cp-sat",
-        "assignment": "it lets 2 guests share a host",
+        "assignment": "it allows 2 guests per host",
     },
     "bench @tiny --solvers": {
         "''": "there is no solver ''",
@@ -191,7 +191,7 @@ USAGE = {
     "generate knapsack --out out.json": {
         "--load 1": "the load is 1.0",
         "--nodes 4 --unit 8": "do not fit a machine of 4 nodes",
-        "--nodes 4 --slots 3": "2 free nodes cannot come in 3 slots",
+        "--nodes 4 --slots 3": "2 free nodes cannot be divided into 3 slots",
         "--prefix a/b": "cannot name instances",
     },
     "generate coallocation --out out.json": {
@@ -298,7 +298,7 @@ UNREADABLE = {
     "": {
         "solve none.json": "allocopt: none.json: No such file or directory",
         "solve folder.csv": "allocopt: folder.csv: Is a directory",
-        "solve now.json window.json": "window.json: name: 'window' is the name of an instance in",
+        "solve now.json window.json": "window.json: name: 'window' is also the name of an instance in",
         "bench @tiny --solvers dp:scas --best-known no-such-file": "no-such-file: No such file",
         "bench @tiny --solvers dp:scas --json --out folder.csv": "folder.csv",
         "bench @tiny --solvers dp:scas --json --out log.swf/rows.csv": "log.swf/rows.csv",

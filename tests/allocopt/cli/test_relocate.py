@@ -109,7 +109,7 @@ def test_jobs_whose_nodes_the_files_do_not_have_are_counted(run: Run, site: Path
     with (site / "jobs.txt").open("a", encoding="utf-8") as file:
         file.write(job(3, "other1", 1) + job(4, "", 1) + job(5, "n5", 1))
     answer = run(*files(site), "--drain", "n0")
-    assert "running jobs of which no node is in the cluster's files, not counted: 1" in answer.err
+    assert "running jobs without a node in the cluster's files, not counted: 1" in answer.err
     assert "running jobs whose nodes are not given, not counted: 1" in answer.err
 
 
@@ -150,7 +150,7 @@ def test_two_exclusive_jobs_on_one_node_both_stay(run: Run, site: Path) -> None:
         file.write(job(3, "n1", 1))
     answer = run(*files(site), "--drain", "n0")
     assert answer.code == 4
-    assert "running jobs that stay, their nodes taken as full, of which the files do not say" in answer.err
+    assert "running jobs that stay, their nodes taken as full, with unknown resources" in answer.err
     assert run(*files(site), "--drain", "n1").code == 4
 
 
@@ -245,7 +245,7 @@ def test_components_of_a_heterogeneous_job_stay(run: Run, site: Path) -> None:
     [
         ("", "is empty"),
         (job(7, "", 4, state="PENDING"), "the queue has no running job"),
-        (job(1, "n[0-", 1), "runs on nodes that cannot be read"),
+        (job(1, "n[0-", 1), "the nodes of running job 1 cannot be read"),
         (job(1, "n0", 1) + job(1, "n1", 1), "the queue has two records of running job 1"),
     ],
 )
@@ -339,7 +339,7 @@ def test_a_job_on_shared_nodes_of_which_its_part_is_not_known_stays_and_fills_th
     (shared_site / "jobs.txt").write_text(uneven + rest + waiting, encoding="utf-8")
     answer = run(*files(shared_site), "--start", "9")
     assert answer.code == 4
-    assert "of which the files do not say what they have of each node: 1" in answer.err
+    assert "with unknown resources on each of their nodes: 1" in answer.err
     nodes = "".join(
         f"NodeName=n{number} CPUTot=8 CPUAlloc={(1, 8)[number] if number < 2 else 8} RealMemory=1000 AllocMem=0"
         f" State=MIXED Partitions=main\n"

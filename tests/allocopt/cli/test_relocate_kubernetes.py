@@ -97,7 +97,7 @@ def test_yaml_is_read_as_json_is(run: Run, tmp_path: Path) -> None:
     ("about", "reason"),
     [
         ({"owner": None}, "without a controller"),
-        ({"owner": "Workflow"}, "of a controller that is not known to make them anew (Workflow)"),
+        ({"owner": "Workflow"}, "of a controller that is not known to recreate them (Workflow)"),
         ({"annotations": SAFE}, "that are not safe to evict"),
         ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, "that are being deleted"),
         ({"phase": "Unknown"}, "of phase Unknown"),
@@ -123,7 +123,7 @@ def test_yaml_is_read_as_json_is(run: Run, tmp_path: Path) -> None:
                     }
                 }
             },
-            "that require to be near other pods, or not to be",
+            "with required affinity or anti-affinity to other pods",
         ),
         (
             {"annotations": {"kueue.x-k8s.io/podset-slice-required-topology": RACK}},
@@ -161,7 +161,7 @@ def test_pods_of_the_node_stay_when_it_is_emptied_and_their_room_is_taken_off(re
     found = json.loads(answer.out)
     # The node says 8, of which the DaemonSet has 1.
     assert (found["stopped"], found["moved"]) == (["ns/a"], {})
-    assert "pods of DaemonSets and of the nodes, whose room is taken off: 2" in answer.err
+    assert "pods of DaemonSets and of the nodes, subtracted from capacities: 2" in answer.err
 
 
 @pytest.mark.parametrize(("allowed", "code"), [(0, 4), (1, 0)])
@@ -223,7 +223,7 @@ def test_a_pod_that_another_one_must_not_be_near_stays(relocate: Relocate) -> No
     objects = [*racks(), pod("a", "n0", labels={"app": "noisy"}), pod("s", "n1", affinity=shy)]
     answer = relocate(objects, "--drain", "n0")
     assert answer.code == 4
-    assert "pods that stay, that other pods must not be near: 1" in answer.err
+    assert "pods that stay, that another pod's anti-affinity keeps away: 1" in answer.err
 
 
 def test_a_volume_that_other_nodes_reach_lets_its_pod_move_there_only(relocate: Relocate) -> None:
@@ -409,7 +409,7 @@ def test_a_node_that_does_not_say_what_it_has_gets_no_pod(relocate: Relocate) ->
     silent["status"]["allocatable"] = {}
     answer = relocate([node("n0"), silent, pod("x", "n1"), pod("a", "n0")], "--drain", "n0", "--json")
     assert json.loads(answer.out)["stopped"] == ["ns/a"]
-    assert "nodes that do not say what they have, which get no pods: 1" in answer.err
+    assert "nodes without allocatable resources, which get no pods: 1" in answer.err
 
 
 def test_a_node_that_gives_more_than_it_has_gets_no_pod_even_after_one_has_left(relocate: Relocate) -> None:
@@ -417,7 +417,7 @@ def test_a_node_that_gives_more_than_it_has_gets_no_pod_even_after_one_has_left(
     gang = [pod("w", None, "Job", cpu="5")]
     answer = relocate([node("n1"), *over, *gang], "--start", "w")
     assert answer.code == 4
-    assert "nodes that give more than they have, which get no pods: 1" in answer.err
+    assert "overcommitted nodes, which get no pods: 1" in answer.err
 
 
 def test_pods_on_nodes_that_are_left_out_are_counted(relocate: Relocate) -> None:
@@ -471,7 +471,7 @@ def test_a_gang_of_unlike_pods_stays(relocate: Relocate) -> None:
     members = [pod("m0", "n0", annotations=GANG, cpu="1"), pod("m1", "n1", annotations=GANG, cpu="2")]
     answer = relocate([*racks(), *members], "--drain", "n0")
     assert answer.code == 4
-    assert "pods that stay, of gangs whose pods ask for different things: 2" in answer.err
+    assert "pods that stay, of gangs whose pods have different requests: 2" in answer.err
 
 
 def test_a_gang_that_must_stay_within_a_rack_moves_into_one(relocate: Relocate) -> None:
@@ -517,7 +517,7 @@ def test_a_gang_of_two_kinds_of_pods_starts(relocate: Relocate) -> None:
     gang = [pod("w0", None, "Job", cpu="8", annotations=GANG), pod("w1", None, "Job", cpu="2", annotations=GANG)]
     found = json.loads(relocate([*racks(1, 2), pod("x", "n0"), *gang], "--start", "train", "--json").out)
     assert sorted(found["started"]) == ["ns/train", "ns/train (2)"]
-    fault = "its pods ask for different things, and must stay within one group"
+    fault = "its pods have different requests, and must stay within one group"
     assert fault in relocate([*racks(2, 2), pod("x", "n0"), *gang], "--start", "train", "--within", "leaf").err
 
 

@@ -216,11 +216,16 @@ KNAPSACK_FAULTS = [
 PAIR = {"host": "h", "guest": "g", "host_slowdown": 1, "guest_slowdown": 1}
 COALLOCATION_FAULTS = [
     ("quotas", [1.5], "quotas[0]", "is 1.5, must be less than or equal to 1"),
-    ("quotas", [0.95], "quotas[0]", "is 0.95, must be of whole percent, within 0 .. 0.9"),
+    ("quotas", [0.95], "quotas[0]", "is 0.95, must be a whole percent within 0 .. 0.9"),
     ("max_slowdown", 0.5, "max_slowdown", "is 0.5, must be greater than or equal to 1"),
     ("objective", "response", "guests[0].wait_s", "is missing"),
-    ("pairs", [{**PAIR, "guest": "x"}], "pairs[0].guest", "is 'x', which is none of the guests"),
-    ("pairs", [PAIR, {**PAIR, "host_slowdown": 2}], "pairs[1]", "is of host 'h' and guest 'g', which come twice"),
+    ("pairs", [{**PAIR, "guest": "x"}], "pairs[0].guest", "is 'x', must be the id of a guest"),
+    (
+        "pairs",
+        [PAIR, {**PAIR, "host_slowdown": 2}],
+        "pairs[1]",
+        "repeats host 'h' and guest 'g'; each pair must be listed once",
+    ),
     ("interference", {"paging": 1}, "interference.paging", "is an unknown key"),
     ("hosts[0].profile[0].cpu", DELETE, "hosts[0].profile[0].cpu", "is missing"),
 ]

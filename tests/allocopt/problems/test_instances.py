@@ -119,7 +119,7 @@ def test_a_problem_that_could_not_be_read_again_is_not_written(tmp_path: Path, n
 
 def test_numbers_of_instances_that_a_file_cannot_hold_are_refused(tmp_path: Path) -> None:
     two = [problem_named("a"), problem_named("b")]
-    with pytest.raises(BadFileError, match=r"cannot hold 2 instances; .* more into a \.jsonl file"):
+    with pytest.raises(BadFileError, match=r"cannot hold 2 instances; .* several into a \.jsonl file"):
         write_problems(tmp_path / "a.json", two)
     with pytest.raises(BadFileError, match="cannot hold 0 instances"):
         write_problems(tmp_path / "a.jsonl", [])

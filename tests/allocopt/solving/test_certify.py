@@ -70,7 +70,7 @@ def test_bounds_of_other_programs_are_marked_as_theirs(solver: str) -> None:
     problem = synthetic_knapsack("drawn", np.random.default_rng(0), 300, 20, "capability", slots=3)
     result: Result[Any] = solve(problem, solver=solver, certify=True)
     assert result.proof.startswith("stated by ")
-    with pytest.raises(InvalidCertificateError, match="hands no proof over"):
+    with pytest.raises(InvalidCertificateError, match="gives no proof"):
         Stated("SCIP").bound(PROBLEM)
 
 

@@ -40,7 +40,7 @@ def given_to_first(*nodes: int) -> Allocation:
         (
             SideConstraints(not_in=(Groups("leaf", (1,)),)),
             (0, 1, 4, 5),
-            "'job-0' has 2 nodes in leaf 1, where it must not",
+            "'job-0' has 2 nodes in leaf 1, which its rules do not",
         ),
         (SideConstraints(only_in=(Groups("pod", (0,)),)), (0, 1, 2, 9), "'job-0' has 1 nodes in leaf 2"),
         (

@@ -164,8 +164,8 @@ def test_no_placement_is_an_answer(tmp_path: Path) -> None:
         (KNAPSACK, {"bound": 6.0}, "status is OPTIMAL, but the bound 6.0 is above 5"),
         (KNAPSACK, {"status": Status.INFEASIBLE}, "status is INFEASIBLE, but there is a selection"),
         (KNAPSACK, {"selected": ["job-1", "x"]}, "job 'x' is not in the instance"),
-        (KNAPSACK, {"slots": None}, "slots for 0 of 2 selected jobs"),
-        (COALLOCATION, {"placements": [{"guest": "g", "host": "h", "quota": 0.9}]}, "'h' is slowed down"),
+        (KNAPSACK, {"slots": None}, "2 jobs are selected, but 0 slots are given"),
+        (COALLOCATION, {"placements": [{"guest": "g", "host": "h", "quota": 0.9}]}, "'h' has slowdown"),
     ],
 )
 def test_a_claim_that_does_not_hold_is_refused(

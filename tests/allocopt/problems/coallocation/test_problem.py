@@ -58,7 +58,7 @@ def test_half_of_the_first_host_that_obeys_is_given() -> None:
 def test_a_job_that_passes_its_limit_anyway_is_not_slowed_down_at_all() -> None:
     late = problem([job("h", 4, remaining=100, walltime=90)], [job("g", 2)])
     assert late.host_limits.tolist() == [0]
-    with pytest.raises(InvalidSolutionError, match=r"host 'h' is slowed down .* times, at most 1\.0000"):
+    with pytest.raises(InvalidSolutionError, match=r"host 'h' has slowdown .*, at most 1\.0000"):
         verify(late, solution((0, 0, 90)))
 
 
@@ -78,18 +78,18 @@ GOOD_HOST, GOOD_GUEST = job("h"), job("g", 2)
         ({"hosts": (job("h", 4, Stage(1.0, 0.5, kind="odd")),)}, "hosts[0].profile[0].kind", "is 'odd'"),
         ({"hosts": (job("h", remaining=0.0),)}, "hosts[0].remaining_s", "is 0.0"),
         ({"guests": (job("g", walltime=-1.0),)}, "guests[0].walltime_s", "is -1.0"),
-        ({"quotas": (0.0,)}, "quotas", "hold none above 0"),
+        ({"quotas": (0.0,)}, "quotas", "are all 0"),
         ({"quotas": (0.5, 0.5)}, "quotas[1]", "must be above the one before it"),
-        ({"quotas": (0.125,)}, "quotas[0]", "must be of whole percent"),
+        ({"quotas": (0.125,)}, "quotas[0]", "must be a whole percent"),
         ({"max_slowdown": 0.9}, "max_slowdown", "is 0.9"),
         ({"max_guest_slowdown": 1e9}, "max_guest_slowdown", "is 1000000000.0"),
         ({"max_guests": 0}, "max_guests", "is 0"),
         ({"degradation_weight": float("nan")}, "degradation_weight", "is nan"),
         ({"objective_name": "best"}, "objective", "is 'best', must be one of capacity, response, throughput"),
         ({"sharing": "all"}, "sharing", "is 'all', must be one of caps, shares"),
-        ({"sharing": "shares", "max_guests": 2}, "sharing", "for one guest a host"),
-        ({"objective_name": "throughput", "max_guests": 2}, "objective", "for one guest a host"),
-        ({"measured": {}, "max_guests": 2}, "pairs", "for one guest a host"),
+        ({"sharing": "shares", "max_guests": 2}, "sharing", "needs max_guests 1"),
+        ({"objective_name": "throughput", "max_guests": 2}, "objective", "needs max_guests 1"),
+        ({"measured": {}, "max_guests": 2}, "pairs", "need max_guests 1"),
         ({"measured": {("h", "g"): (0.5, 1.0)}}, "pairs[0].host_slowdown", "is 0.5"),
     ],
 )
@@ -115,11 +115,11 @@ CROWDED = problem(
     [
         ([(3, 0, 50)], "guest number 3 does not exist"),
         ([(0, 2, 50)], "host number 2 does not exist"),
-        ([(0, 0, 20)], "guest 'a' gets 20 %, which is none of the quotas"),
+        ([(0, 0, 20)], "guest 'a' gets 20 %, which is not one of the quotas"),
         ([(0, 1, 50)], "guest 'a' asks for 4 cores, host 's' has 2"),
         ([(1, 0, 10), (1, 1, 10)], "guest 'b' is placed twice"),
         ([(0, 0, 10), (1, 0, 10), (2, 0, 10)], "host 'h' has 3 guests, at most 2"),
-        ([(1, 0, 50), (2, 0, 50)], "the guests of host 'h' get 100 % of its cores, at most 90 %"),
+        ([(1, 0, 50), (2, 0, 50)], "the guests of host 'h' get 100 % of its cores, the limit is 90 %"),
         ([(0, 0, 10), (1, 0, 10)], "the jobs on host 'h' take 1.2000 of its memory"),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_broken_rule_is_named(places: list[tuple[int, int, int]], fault: str) 
 def test_a_pair_that_was_not_measured_does_not_share() -> None:
     case = problem([GOOD_HOST, job("i")], [GOOD_GUEST], measured={("h", "g"): (1.25, 1.5)})
     assert verify(case, solution((0, 0, 50))) == pytest.approx(2 - 2 * 0.5 - 4 * 0.25)
-    with pytest.raises(InvalidSolutionError, match="guest 'g' was not measured beside host 'i'"):
+    with pytest.raises(InvalidSolutionError, match="guest 'g' may not share host 'i'"):
         verify(case, solution((0, 1, 50)))
 
 

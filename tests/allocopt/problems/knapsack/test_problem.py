@@ -61,10 +61,10 @@ def test_what_is_in_use_and_the_machine_follow_from_each_other() -> None:
         ({"capacity": {"nodes": -1}}, "capacity.nodes", "is -1, must be a whole number within 0"),
         ({"total": {"cores": 1}}, "total", "unknown resource 'cores'; the capacity has nodes"),
         ({"used": {"nodes": 6}}, "total.nodes", "is 10, but 6 units are in use and 5 are free"),
-        ({"capacity": {"nodes": 0}, "total": {}}, "total.nodes", "is 0, the machine must have at least one"),
+        ({"capacity": {"nodes": 0}, "total": {}}, "total.nodes", "is 0, must be at least 1"),
         ({"reward": "best"}, "objective", "is 'best', must be one of capability, capacity, linear"),
         ({"weights": "abc"}, "weights[0]", "is 'a', must be within 0"),
-        ({"jobs": ()}, "jobs", "there must be at least one"),
+        ({"jobs": ()}, "jobs", "must hold at least one job"),
         ({"jobs": (JOB, JOB)}, "jobs[1].id", "job 'a' is given twice"),
         ({"jobs": (KnapsackJob("a", {"cores": 1}, 1.0),)}, "jobs[0].request", "unknown resource 'cores'"),
         ({"jobs": (KnapsackJob("a", {"nodes": 0}, 1.0),)}, "jobs[0].request", "asks for nothing"),
@@ -85,12 +85,12 @@ def test_a_fault_is_named_with_its_place(changes: dict[str, Any], place: str, fa
     ("posed", "solution", "message"),
     [
         (problem(), selection(0, 1), "ask for 6 nodes, but only 5 are free"),
-        (problem(), selection(2), "job number 2 is selected, there are 0..1"),
+        (problem(), selection(2), "job number 2 is selected, must be within 0..1"),
         (problem(), selection(1, 1), "job 'b' is selected twice"),
         (problem(), selection(1, slots=(0,)), "the instance has none"),
-        (problem(slots=(3, 2)), selection(1), "slots for 0 of 1 selected jobs"),
+        (problem(slots=(3, 2)), selection(1), "1 jobs are selected, but 0 slots are given"),
         (problem(slots=(3, 2)), selection(1, slots=(2,)), "job 'b' gets slot 2, which does not exist"),
-        (problem(slots=(3, 2)), selection(0, slots=(0,)), "jobs in slot 0 ask for 4 units, it has 3"),
+        (problem(slots=(3, 2)), selection(0, slots=(0,)), "jobs in slot 0 ask for 4 units, but it has 3"),
     ],
 )
 def test_a_selection_that_breaks_a_rule_is_refused(posed: KnapsackProblem, solution: Any, message: str) -> None:

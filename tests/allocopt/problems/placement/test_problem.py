@@ -44,12 +44,12 @@ def test_the_cost_is_that_of_the_hops_and_of_the_jobs_left_out_by_default_more_t
 @pytest.mark.parametrize(
     ("asked", "tasks", "fault"),
     [
-        ({"tasks": 2, "nodes": (1, 2)}, {0: 1}, "has 1 tasks placed, has 2"),
+        ({"tasks": 2, "nodes": (1, 2)}, {0: 1}, "has 1 of 2 tasks placed"),
         ({"tasks": 2, "nodes": (1, 1)}, {0: 1, 1: 1}, "gets 2 nodes, asks for 1 to 1"),
         ({"tasks": 3, "nodes": (2, 3), "most_tasks": 2}, {0: 3}, "gets 1 nodes"),
-        ({"tasks": 4, "nodes": (1, 3), "most_tasks": 2}, {0: 3, 1: 1}, "has 3 tasks on a node, at most 2 may be"),
+        ({"tasks": 4, "nodes": (1, 3), "most_tasks": 2}, {0: 3, 1: 1}, "has 3 tasks on a node, at most 2 are allowed"),
         ({"tasks": 1}, {8: 1}, "gets node 8, which does not exist"),
-        ({"tasks": 2, "nodes": (2, 2), "sets": ((0, 1), (2, 3))}, {1: 1, 2: 1}, "outside of the sets"),
+        ({"tasks": 2, "nodes": (2, 2), "sets": ((0, 1), (2, 3))}, {1: 1, 2: 1}, "do not lie in one of its node sets"),
         ({"tasks": 2, "nodes": (2, 2), "most_groups": (0, 1)}, {3: 1, 4: 1}, "spans 2 groups of level 2, may span 1"),
         (
             {"tasks": 4, "nodes": (4, 4), "segments": (1, 2)},
@@ -57,8 +57,8 @@ def test_the_cost_is_that_of_the_hops_and_of_the_jobs_left_out_by_default_more_t
             "has 3 nodes in group 0 of level 2, must have a multiple of 2",
         ),
         ({"tasks": 1, "alone": True}, {7: 1}, "node 7 is shared"),
-        ({"tasks": 5}, {0: 5}, "node 0 gives jobs 5 cores, 4 are free"),
-        ({"tasks": 1, "per_node": (0, 5)}, {0: 1}, "node 0 gives jobs 5 memory_mib, 4 are free"),
+        ({"tasks": 5}, {0: 5}, "jobs use more of node 0 than is free: 5 cores, 4 are free"),
+        ({"tasks": 1, "per_node": (0, 5)}, {0: 1}, "jobs use more of node 0 than is free: 5 memory_mib, 4 are free"),
     ],
 )
 def test_a_broken_rule_is_named(asked: dict[str, object], tasks: dict[int, int], fault: str) -> None:
@@ -69,7 +69,7 @@ def test_a_broken_rule_is_named(asked: dict[str, object], tasks: dict[int, int],
 
 
 def test_no_two_jobs_together_get_more_than_is_free_or_share_with_one_that_is_alone() -> None:
-    for alone, fault in ((False, "node 0 gives jobs 5 cores"), (True, "node 0 is shared")):
+    for alone, fault in ((False, "jobs use more of node 0 than is free: 5 cores"), (True, "node 0 is shared")):
         jobs = (PlacementJob("a", request(SHAPE, 3)), PlacementJob("b", request(SHAPE, 2, alone=alone)))
         problem = four_pairs(jobs=jobs)
         assert verify_placements(problem, placed({0: 3}, {1: 2})) == 0.0
@@ -82,9 +82,12 @@ def test_no_two_jobs_together_get_more_than_is_free_or_share_with_one_that_is_al
     [
         ({"free": np.full((7, 2), 1)}, "free: has shape"),
         ({"free": np.full((8, 2), -1)}, "free.cores: is -1"),
-        ({"in_use": np.zeros(8)}, "in_use: must be"),
+        ({"in_use": np.zeros(8)}, "in_use: must have a bool"),
         ({"jobs": ()}, "jobs: is empty"),
-        ({"jobs": (PlacementJob("a", request((7, 2, 2))),)}, r"jobs\[0\].only_in: must be sets of the 8 nodes"),
+        (
+            {"jobs": (PlacementJob("a", request((7, 2, 2))),)},
+            r"jobs\[0\].only_in: must have at least one set of the 8 nodes",
+        ),
         ({"jobs": (PlacementJob("a", request((8, 2, 1))),)}, r"jobs\[0\].most_groups: is \[0\], must be 2 numbers"),
         (
             {"jobs": (PlacementJob("a", request(SHAPE, segments=(1,))),)},
@@ -92,7 +95,7 @@ def test_no_two_jobs_together_get_more_than_is_free_or_share_with_one_that_is_al
         ),
         (
             {"jobs": (PlacementJob("a", request(SHAPE, 6, (6, 6), segments=(2, 3))),)},
-            r"jobs\[0\].segments: has parts of 3 nodes, which those of 2 must divide",
+            r"jobs\[0\].segments: has parts of 2 nodes, which must divide those of 3 above",
         ),
         (
             {"jobs": (PlacementJob("a", request(SHAPE, 6, (3, 3), segments=(0, 2))),)},
@@ -112,10 +115,10 @@ def test_a_problem_that_makes_no_sense_is_refused(changes: dict[str, object], fa
     ("changes", "fault"),
     [
         ({"free": {"cores": [1]}}, "free.cores: has 1 amounts, must have one for each of 8 nodes"),
-        ({"in_use": [8]}, r"in_use: holds node 8, nodes are 0 \.\. 7"),
+        ({"in_use": [8]}, r"in_use: holds node 8, must be within 0 \.\. 7"),
         ({"node_sets": {"a": [9]}}, "node_sets.a: holds node 9"),
-        ({"jobs": [{"id": "a", "tasks": 1, "only_in": ["b"]}]}, r"jobs\[0\].only_in: holds 'b', which is none"),
-        ({"jobs": [{"id": "a", "tasks": 1, "per_task": {"gpus": 1}}]}, r"jobs\[0\].per_task: holds 'gpus', which is"),
+        ({"jobs": [{"id": "a", "tasks": 1, "only_in": ["b"]}]}, r"jobs\[0\].only_in: holds 'b', which is not one"),
+        ({"jobs": [{"id": "a", "tasks": 1, "per_task": {"gpus": 1}}]}, r"jobs\[0\].per_task: holds 'gpus', must be"),
         ({"jobs": [{"id": "a", "tasks": 1, "least_nodes": 2}]}, r"jobs\[0\].least_nodes: is 2, must be within"),
         ({"jobs": [{"id": "a", "tasks": 1, "most_groups": [1]}]}, r"jobs\[0\].most_groups: is \[1\], must be 2"),
         (

@@ -152,7 +152,7 @@ def test_no_plan_deletes_a_pod_that_must_stay_or_fills_a_node_beyond_what_it_has
 
 
 def test_without_pods_nothing_is_said_to_be_free() -> None:
-    with pytest.raises(UsageError, match="no pod is given, so that nobody can stop or move"):
+    with pytest.raises(UsageError, match="no pod is given, so that none can stop or move"):
         snapshot_from([node("n0")], Aims(drained="n0"))
 
 

@@ -182,8 +182,8 @@ def test_steps_are_carried_out_one_by_one_when_a_solution_is_verified() -> None:
         return str(error.value)
 
     assert fault(("move", "a"), ("move", "b")) == "job 'a' asks for 2 gpus on node 1, 0 are free"
-    assert fault() == "no step does what the solution says of job 'a'"
-    not_said = "this is not what the solution says of the job, or it is done already"
+    assert fault() == "the step that stops, moves or starts job 'a' is missing"
+    not_said = "the solution does not have this action for the job, or has it twice"
     assert fault(("start", "a")) == f"step 1, start 'a': {not_said}"
     assert fault(("stop", "a")) == f"step 1, stop 'a': {not_said}"
     assert fault(("park", "g")) == f"step 1, park 'g': {not_said}"
@@ -210,12 +210,12 @@ def test_a_broken_rule_is_named_with_its_job_and_node() -> None:
             verify_relocation(problem, Relocation(tuple(running), (waiting,)))
         return str(error.value)
 
-    assert fault([on(0), on(5)], ()) == "job 'g' waits on, but it must start"
+    assert fault([on(0), on(5)], ()) == "job 'g' keeps waiting, but it must start"
     assert fault([on(0), None], on(1, 2)) == "job 'f' is stopped, which it must not be"
     assert fault([on(0), on(3)], on(1, 2)) == "job 'f' is moved, which it must not be"
     assert fault([on(0), on(5)], on(2, 3)) == "job 'g' spans 2 groups of level 1, may span 1"
     assert fault([on(4), on(5)], on(1, 2)) == "job 'a' is on node 4 at the end, which has to be empty"
-    assert fault([on(0), on(5)], on(0, 1)) == "no step does what the solution says of job 'g'"
+    assert fault([on(0), on(5)], on(0, 1)) == "the step that stops, moves or starts job 'g' is missing"
 
 
 def test_a_problem_without_anything_to_do_or_with_jobs_on_each_other_is_refused() -> None:

@@ -188,7 +188,7 @@ def test_a_scheduler_may_choose_the_nodes() -> None:
     [
         ([0, 3], "gets node 3, but nodes are numbered 0 to 2"),
         ([0, 0], "twice"),
-        ([0], "has 4 tasks placed, has 8"),
+        ([0], "has 4 of 8 tasks placed"),
     ],
 )
 def test_nodes_that_a_job_cannot_have_are_refused(nodes: list[int], fault: str) -> None:
