@@ -238,9 +238,9 @@ def claim(rows: Sequence[Measured]) -> str:
 def assumed() -> str:
     """Return a description of the instances of each row, and of the measurement."""
     return (
-        f"{INSTANCES} instances of each row, of `allocopt generate relocation`, seeds 0 to {INSTANCES - 1}; for rules on "
-        f"{max(RACKS):,} nodes the first {RULE_INSTANCES}. Nodes of eight "
-        "GPUs in racks of 16 or 18, running jobs of 1 to 16 consecutive nodes on 95 % of the nodes, a third of which "
+        f"{INSTANCES} instances of each row, of `allocopt generate relocation`, seeds 0 to {INSTANCES - 1}; for rules "
+        f"on {max(RACKS):,} nodes the first {RULE_INSTANCES}. Nodes of eight GPUs in racks of 16 or 18, running jobs "
+        "of 1 to 16 consecutive nodes on 95 % of the nodes, a third of which "
         "must not stop. The cost of a stop is the number of the job's nodes, or its share of the GPUs of a shared "
         f"node; a move costs half of that. *{GANG.capitalize()}*: 16 nodes. *{MIXED.capitalize()}*: four gangs at "
         "once, of 8 nodes up to a rack within one, of 2 to 4 segments of 8 nodes, of 3 to 8 segments of 4, and of "
