@@ -31,7 +31,7 @@ MAY_IMPORT = {
 """What each package may import; `papers` is not shipped."""
 LAYERS = (
     ("version", "errors", "interruption", "child_process", "gymnasium_hook", "arrays", "notebook", "data"),
-    ("files", "local_http"),
+    ("files", "local_http", "tables"),
     ("values",),
     ("plugins",),
     ("kernels",),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from allocopt.simulator.decisions import PlaceGuest, Requeue, Reserve, SetQuota, Start, Wait
+    from allocopt.simulator.evaluation import evaluate
     from allocopt.simulator.execution import ExecutionModel, HopSlowdown
     from allocopt.simulator.held_nodes import Allocator, Share
     from allocopt.simulator.metrics import Metrics
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 # Modules of the public names.
 _HOMES = {
     "decisions": ["PlaceGuest", "Requeue", "Reserve", "SetQuota", "Start", "Wait"],
+    "evaluation": ["evaluate"],
     "execution": ["ExecutionModel", "HopSlowdown"],
     "held_nodes": ["Allocator", "Share"],
     "metrics": ["Metrics"],
@@ -31,7 +33,7 @@ _HOMES = {
 __all__ = [
     "Allocator", "Backfill", "EventOrder", "ExecutionModel", "HopSlowdown", "ListScheduler", "Metrics",
     "OptimizationScheduler", "OrderKind", "PlaceGuest", "QueueKeys", "QueueOrder", "Requeue", "Reserve", "Rules",
-    "Schedule", "Scheduler", "SetQuota", "Share", "Start", "View", "Wait", "WhatIf",
+    "Schedule", "Scheduler", "SetQuota", "Share", "Start", "View", "Wait", "WhatIf", "evaluate",
 ]  # fmt: skip
 
 

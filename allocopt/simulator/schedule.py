@@ -9,7 +9,8 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.cluster import CORES, GPUS, THOUSANDTHS, Cluster
 from allocopt.cluster.topology import Topology, hop_costs
 from allocopt.notebook import html_table
-from allocopt.traces.workload import Workload
+from allocopt.tables import Column, Tabular
+from allocopt.traces.workload import UNKNOWN_USER, Workload
 
 # Least run time in the bounded slowdown, so that tiny jobs do not dominate its mean.
 SLOWDOWN_BOUND_S = 10.0
@@ -41,7 +42,7 @@ class JobTimes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Schedule:
+class Schedule(Tabular):
     """Result of a simulation; all arrays are in the workload's order, shape ``(n,)``, times in seconds.
 
     Parameters
@@ -89,6 +90,33 @@ class Schedule:
     def response_s(self) -> FloatArray:
         """Seconds from joining the queue to the end of each job."""
         return np.asarray(self.end - self.release)
+
+    def columns(self) -> Mapping[str, Column]:
+        """Return a row for each job, in the workload's order; times in seconds.
+
+        ``job_id`` is the name of the job in the trace, or else its number. ``run`` is the time from the start to the
+        end. ``user``, ``account`` and ``partition`` are None where the trace does not name them, ``node_numbers`` is
+        None where nodes are not known.
+        """
+        jobs, times = self.workload, self.job_times
+        users = zip(jobs.user_names, jobs.users.tolist(), strict=True)
+        return {
+            "job_id": [
+                name or str(number) for name, number in zip(jobs.names.tolist(), jobs.ids.tolist(), strict=True)
+            ],
+            "submit": jobs.submit,
+            "start": self.start,
+            "end": self.end,
+            "processors": jobs.processors,
+            "run": self.run_s,
+            "estimate": jobs.estimate,
+            "user": [name or (None if number == UNKNOWN_USER else str(number)) for name, number in users],
+            "account": [account or None for account in jobs.accounts],
+            "partition": [None if asked is None else asked.partition or None for asked in jobs.requests],
+            "wait": times.wait_s,
+            "bounded_slowdown": times.bounded_slowdown,
+            "node_numbers": [None] * len(jobs) if self.nodes is None else [held.tolist() for held in self.nodes],
+        }
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -181,6 +209,11 @@ class ClusterSchedule(Schedule):
             tasks=tasks,
             amounts=amounts,
         )
+
+    def columns(self) -> Mapping[str, Column]:
+        """Return a row for each job: the columns of `Schedule`, and what it held of each resource."""
+        held = zip(self.cluster.resources, self.amounts.T / THOUSANDTHS, strict=True)
+        return {**super(ClusterSchedule, self).columns(), **dict(held)}
 
     @property
     def used(self) -> Mapping[str, tuple[FloatArray | IntArray, float]]:

@@ -6,8 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+import allocopt
+from allocopt.cluster.cluster import Cluster, ClusterNode
 from allocopt.errors import MissingPackageError
 from allocopt.tables import Table
+from allocopt.traces.workload import Workload
 
 
 class Point(NamedTuple):
@@ -59,3 +62,32 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "polars", None)
     with pytest.raises(MissingPackageError, match="pip install polars"):
         Table({"start": [0.0]}).to_polars()
+
+
+def two_jobs() -> Workload:
+    return Workload(
+        "two",
+        ids=np.array([7, 8]),
+        submit=np.array([0.0, 1.0]),
+        run=np.array([10.0, 20.0]),
+        estimate=np.array([10.0, 20.0]),
+        processors=np.array([2, 4]),
+    )
+
+
+def test_a_schedule_is_a_table_of_its_jobs() -> None:
+    columns = allocopt.simulate(two_jobs(), 4).columns()
+    assert columns["job_id"] == ["7", "8"]
+    assert list(columns["wait"]) == [0.0, 9.0]
+    assert list(columns["bounded_slowdown"]) == [1.0, 1.45]
+    assert columns["user"] == columns["node_numbers"] == [None, None]
+    assert {len(values) for values in columns.values()} == {2}
+
+
+def test_a_schedule_of_a_cluster_has_nodes_and_what_jobs_held() -> None:
+    schedule = allocopt.simulate(two_jobs(), Cluster.of([ClusterNode("a", 4, gpus={"": 2})], None))
+    columns = schedule.columns()
+    assert columns["node_numbers"] == [[0], [0]]
+    assert list(columns["cores"]) == [2.0, 4.0]
+    pytest.importorskip("pyarrow")
+    assert schedule.to_arrow().num_rows == 2
