@@ -49,12 +49,12 @@ def _shape(value: object) -> object:
 class SettingFields(FileModel):
     """The machine of a simulation, the selected part of the trace, and the rules."""
 
-    processors: _Count | None = _field("Set the machine's processors; by default the trace's.", ("processors",))
+    processors: _Count | None = _field("Set the machine's size, else the trace's.", ("processors",))
     processors_per_node: _Count = _field(
         "Count this many processors of the trace as a node; jobs get whole nodes.", _ONE_POOL, default=1
     )
     fat_tree: Annotated[list[Positive], BeforeValidator(_shape)] | None = _field(
-        "Use whole nodes of a fat tree: pods, leaf switches per pod, nodes per leaf switch.", _NODES
+        "Use whole nodes: pods, leaves, nodes of a leaf.", _NODES
     )
     topology: Text | None = _field(
         "Use whole nodes of Slurm's topology.conf or .yaml (FILE#NAME), kubectl get nodes -o json, or .graphml.",
@@ -62,7 +62,7 @@ class SettingFields(FileModel):
         is_file=True,
     )
     cluster: list[Text] | None = _field(
-        "Let jobs share nodes: slurm.conf,gres.conf,topology.conf, or as for topology.",
+        "Share nodes: slurm.conf,gres.conf,topology.conf, or as for topology.",
         _NODES,
         is_file=True,
         min_length=1,
@@ -93,12 +93,12 @@ class SettingFields(FileModel):
         is_file=True,
     )
     strict: bool = _field("Refuse a trace with a damaged row.", _ONE_POOL, default=False)
-    max_jobs: _Count | None = _field("Simulate only this many jobs, those submitted first.")
+    max_jobs: _Count | None = _field("Simulate only the first N jobs.")
     skip_oversized: bool = _field("Drop and count jobs larger than the machine.", _ONE_POOL, default=False)
     exact_estimates: bool = _field("Give schedulers the run times as estimates.", _ONE_POOL, default=False)
     kill_at_limit: bool | None = _field("End jobs at their estimate; by default unless they share cores or memory.")
     event_order: Literal["batched", "sequential"] = _field(
-        "Run one scheduling pass per time (batched) or per event (sequential).", _ONE_POOL, default="batched"
+        "Run one pass per time, or per event (sequential).", _ONE_POOL, default="batched"
     )
     dependencies: bool = _field(
         "Let jobs wait for their preceding job in the trace and the think time after it.", _ONE_POOL, default=True
@@ -141,9 +141,7 @@ class SimulationSpec(SettingFields, Specification):
         names="policies",
     )
     options: dict[str, Any] = _field("Set an option of the policy; repeatable.", default_factory=dict)
-    backfill: BackfillName | None = _field(
-        "Choose which jobs may overtake others: none, first-fit, easy, conservative.", _ONE_POOL
-    )
+    backfill: BackfillName | None = _field("Backfilling: none, first-fit, easy, conservative.", _ONE_POOL)
     backfill_order: Text | None = _field(
         "Try jobs for backfilling in this queue order; by default the policy's.", _ONE_POOL
     )
@@ -152,11 +150,11 @@ class SimulationSpec(SettingFields, Specification):
         _ONE_POOL,
         default=True,
     )
-    allocator: Text | None = _field("Choose nodes by this solver; by default the first idle.", _NODES, names="solvers")
+    allocator: Text | None = _field("Choose nodes by it; else the first idle.", _NODES, names="solvers")
     strategy: _Strategy | None = _field("Use this strategy of the allocator; by default free.", _NODES)
     time_limit: Seconds | None = _field("Limit the allocator's seconds for jobs that start together.", _NODES)
     iterations: Positive | None = _field("Limit the allocator's steps for jobs that start together.", _NODES)
-    seed: Node = _field("Set the seed of all random choices.", default=0)
+    seed: Node = _field("Seed all random choices.", default=0)
     placement: Text | None = _field(
         "Start jobs on the nodes and at the times of this .csv: job_id, node, start_s; compare with its duration_s.",
         _MULTICORE,
@@ -209,7 +207,7 @@ class SolveSpec(Specification):
             min_length=1,
         ),
     ]
-    strategy: _Strategy | None = _field("Use this strategy for topology problems; by default free.")
+    strategy: _Strategy | None = _field("Use this strategy; by default free.")
     solver: str = _field("Use this solver; `allocopt solvers` lists all.", default="auto", names="solvers")
     options: dict[str, Any] = _field("Set an option of the solver; repeatable.", default_factory=dict)
     time_limit: (
@@ -220,6 +218,6 @@ class SolveSpec(Specification):
     ) = _field("Limit each solve to this many seconds of wall-clock time.", default=10.0)
     iterations: Positive | None = _field("Limit the solver's own steps; by default the solver decides.")
     gap: float = _field("Stop at this gap between solution and bound (0.01 is 1 %).", default=0.0, ge=0.0)
-    seed: Node = _field("Set the seed of all random choices.", default=0)
+    seed: Node = _field("Seed all random choices.", default=0)
     warm_start: Text | None = _field("Begin with this solution; only with one instance.", is_file=True)
     exclude_nodes: Text | None = _field("Give no job these nodes: 3,7-9, or with --nodelist a hostlist of names.")

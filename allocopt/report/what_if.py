@@ -163,10 +163,10 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
     for row in simulated:
         waits.setdefault(row.scheduler, set()).add(row.mean_wait_s)
     if first.hops_slow and len(simulated) > len(waits) and all(len(different) == 1 for different in waits.values()):
-        lines.append("allocators do not change waits here; assume that hops slow jobs down with --hop-slowdown 0.2")
+        lines.append("allocators do not change waits here; --hop-slowdown 0.2 lets hops slow jobs")
     has_intervals = any(line.endswith("])") for line in lines)
     varied = f" in {first.variants} variants" if first.variants else ""
-    lines.append(f"+/- is relative to {first.name}; waits and slowdowns are means over {first.jobs:,} jobs{varied}")
+    lines.append(f"+/- is relative to {first.name}; waits, slowdowns: means over {first.jobs:,} jobs{varied}")
     if first.hop_jobs:
         lines.append(f"hop cost: {HOP_COST:,.0f} per hop from a node to each other node of its job")
         lines.append(f"hop costs are means over the {first.hop_jobs:,} of {first.jobs:,} jobs with several nodes")
@@ -188,7 +188,7 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
         work = percent(growing[0].backlog[-1], 0)
         lines += [
             f"overloaded under {which}: the queue does not drain",
-            f"the work that waits in the last quarter would fill the machine for {work} of that quarter",
+            f"work that waits in the last quarter would fill the machine for {work} of it",
         ]
         if offered := growing[0].offered:
             # The capacity is the work that has started by the middle of the last quarter, at 7/8 of the time.
@@ -198,7 +198,7 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
             )
     is_idle = first.utilization < _IDLE_UTILIZATION
     if first.waited_jobs is not None and (is_idle or first.waited_jobs < _IDLE_WAITING * first.jobs):
-        use = f"{percent(first.utilization)} of the machine is in use"
+        use = f"{percent(first.utilization)} in use"
         lines.append(f"nearly idle: {first.waited_jobs:,} of {first.jobs:,} jobs wait, {use}; waits mean little")
     size, trace_size = first.processors, first.trace_processors
     if size and trace_size and size != trace_size:
@@ -209,12 +209,12 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
     if record is None:
         return lines
     if record.shared_jobs and not first.shared_jobs:
-        shared = f"{record.shared_jobs:,} of {record.jobs:,} recorded jobs started on nodes that others held"
-        lines.append(f"{shared}; simulated jobs get nodes exclusively")
+        shared = f"{record.shared_jobs:,} of {record.jobs:,} recorded jobs started on nodes in use"
+        lines.append(f"{shared}; simulated ones do not")
     points = 100 * (first.utilization - record.utilization)
     if abs(points) > 100 * _LARGEST_DIFFERENCE:
         both = f"{percent(record.utilization)} recorded, {percent(first.utilization)} under {first.name}"
-        lines.append(f"utilization: {both}; the simulated machine differs from the site's")
+        lines.append(f"utilization: {both}; the machines differ")
     apart = (
         ("mean wait", change_of(first.mean_wait_s, record.mean_wait_s)),
         ("slowdown", change_of(first.mean_bounded_slowdown, record.mean_bounded_slowdown)),
@@ -223,5 +223,5 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
     known = [f"{name} {100 * change:+,.1f} %" for name, change in apart if change is not None]
     if apart[-1][1] is not None and record.hop_jobs not in (None, first.hop_jobs):
         known[-1] += f" (of {first.hop_jobs:,} jobs, not {record.hop_jobs:,})"
-    lines.append(f"{first.name} relative to the record: {', '.join([*known, f'utilization {points:+.1f} points'])}")
+    lines.append(f"{first.name} compared to the record: {', '.join([*known, f'utilization {points:+.1f} points'])}")
     return [*lines, *record.remarks]

@@ -59,7 +59,7 @@ LINE = {"workload": "compute", "policy": "depth-first", "base_s": 0.0, "per_gpu_
     ("lines", "fault"),
     [
         ([], "no line is given|must be finite"),
-        ([LINE, LINE], "second of compute jobs, depth-first"),
+        ([LINE, LINE], "second line for compute jobs, depth-first"),
         ([{"workload": "cpu"}], "workload"),
     ],
 )

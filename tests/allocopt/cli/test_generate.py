@@ -202,4 +202,4 @@ def test_nothing_is_placed_on_toruses_of_which_only_some_nodes_go_together(
     ):
         answer = run(*command)
         assert (answer.code, answer.out, (tmp_path / "made.json").exists()) == (2, "", False)
-        assert re.search("side by side|is not a tree", answer.lines_of_error[-1])
+        assert re.search("adjacent nodes|not one tree", answer.lines_of_error[-1])

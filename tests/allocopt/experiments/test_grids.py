@@ -25,7 +25,7 @@ def test_a_solver_runs_under_each_strategy_that_it_takes() -> None:
     [
         ("csp", ["free", "dcas"], "'csp' does not take free.*; it takes scas"),
         ("csp:free", ["scas"], "'csp' does not take free.*; it takes scas"),
-        ("dp", ["sacs"], "'sacs'.*there are scas, dcas and free"),
+        ("dp", ["sacs"], "'sacs'.*strategies are scas, dcas and free"),
     ],
 )
 def test_an_unknown_strategy_and_a_solver_that_takes_none_are_refused(

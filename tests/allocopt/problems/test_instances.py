@@ -147,7 +147,7 @@ def test_numpy_integers_are_written_as_integers(tmp_path: Path) -> None:
 def test_shipped_instances_are_read_by_their_name() -> None:
     assert [problem.name for problem in read_problems("@tiny")][:1] == ["tiny-fat-tree-0"]
     with pytest.raises(
-        UsageError, match="'@huge'; there are @coallocations, @knapsacks, @placements, @relocations, @tiny"
+        UsageError, match="'@huge'; choose from @coallocations, @knapsacks, @placements, @relocations, @tiny"
     ):
         read_problems("@huge")
 

@@ -16,7 +16,7 @@ from allocopt.report.assumptions import assumptions
         ({"trace": "a.json", "platform": "p.toml"}, "the multicore platform p.toml; jobs run by the contention model"),
         ({"trace": "a.swf", "skip_oversized": True, "max_jobs": 5000}, "only the first 5,000 jobs; jobs larger than"),
         ({"trace": "a.swf", "backfill": "easy", "backfill_order": "sjf"}, "easy backfilling, candidates in the order"),
-        ({"trace": "a.swf", "kill_at_limit": False}, "jobs run as recorded"),
+        ({"trace": "a.swf", "kill_at_limit": False}, "jobs run as long as recorded"),
         ({"trace": "a.swf", "trim": 0.1}, "Further settings: trim = 0.1."),
         ({"trace": "a.swf", "options": {"period_s": 60}, "policy": "window"}, "Policy: window (period_s = 60)."),
         ({"instances": ["@tiny"], "solver": "dp"}, "Solver: dp, at most 10 s each."),

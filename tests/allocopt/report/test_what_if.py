@@ -81,7 +81,7 @@ RECORD = other(allocator="as recorded", scheduler="as recorded", shared_jobs=0)
     ("said", "fires", "neighbour"),
     [
         # Of the record beside the simulation.
-        ("1 of 1,000 recorded jobs started on nodes that others held", {"shared_jobs": 1}, {}),
+        ("1 of 1,000 recorded jobs started on nodes in use", {"shared_jobs": 1}, {}),
         ("utilization: 69.0 % recorded, 75.0 % under", {"utilization": 0.69}, {"utilization": 0.71}),
         # Of the simulation.
         ("overloaded", {"backlog": (0.01, 0.02, 0.051, 0.051)}, {"backlog": (0.01, 0.02, 0.051, 0.05)}),
@@ -114,7 +114,7 @@ def test_a_record_is_compared_with_the_simulation_and_is_never_best() -> None:
     record = replace(RECORD, mean_wait_s=100.0, utilization=0.74, remarks=("so it was",))
     lines = verdict([record, SITE])
     beside = "mean wait +100.0 %, slowdown +0.0 %, hop cost +0.0 %, utilization +1.0 points"
-    assert f"first under easy relative to the record: {beside}" in lines
+    assert f"first under easy compared to the record: {beside}" in lines
     assert "so it was" in lines
     assert says("hop cost +0.0 % (of 300 jobs, not 30)", replace(record, hop_jobs=30), SITE)
     assert "shortest mean wait: all the same, 200 s" in lines

@@ -75,7 +75,7 @@ def test_a_scheduler_that_raises_is_named_with_its_exception_as_the_cause_unless
             "job 8 .* asks for 2 processors with 0 processors free",
         ),
         *(
-            (lambda view, job=job: [Start(job)], f"mine names job number {job}, there are 3 jobs")
+            (lambda view, job=job: [Start(job)], f"mine names job number {job}, but jobs are numbered from 0 to 2")
             for job in (3, -1, 99)
         ),
         *((lambda _, job=job: [Start(job)], "mine") for job in (0.5, "7", None, np.float64(0))),
@@ -234,8 +234,8 @@ def share(*nodes: int, units: int = 1) -> Share:
         (lambda request: [share(0, 0)], "job 7 gets a node twice"),
         *((lambda _, at=at: [share(0, at)], f"job 7 gets node {at}, but nodes are numbered 0 to 2") for at in (5, -1)),
         *((lambda _, units=units: [share(0, 1, units=units)], "job 7") for units in (2, -1, 0)),
-        (lambda request: [], "places 0 jobs where 1 have started"),
-        (lambda request: [share(0, 1)] * 2, "places 2 jobs where 1 have started"),
+        (lambda request: [], "places 0 jobs, but 1 have started"),
+        (lambda request: [share(0, 1)] * 2, "places 2 jobs, but 1 have started"),
         *((lambda _, fault=fault: fault, "") for fault in (None, [3], [([0.5, 1.0], [[1], [1]])])),
         *((lambda _, fault=fault: fault, "") for fault in ([([0, 1], [1, 1])], [([[0, 1]], [[1], [1]])])),
     ],
@@ -310,7 +310,7 @@ def test_jobs_that_can_never_run_are_named(
         simulate(jobs, platform, **given)
 
 
-WHOLE_NUMBERS = "'gpus' must be 3 whole numbers"
+WHOLE_NUMBERS = "demands for 'gpus' must be 3 integers"
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_slowdowns_are_over_the_better_policy_and_linear_in_between(tmp_path: Pa
     service = measured.service("v100", ["LM (batch size 8)"], np.array([10.0]), np.array([2]))
     assert service.tolist() == [[10.0, 20.0]]
     assert measured.traits("v100", ["LM (batch size 8)"])[0] == pytest.approx([1.0, 3 / 13, 1.0])
-    with pytest.raises(UsageError, match="there are v100"):
+    with pytest.raises(UsageError, match="measured are v100"):
         measured.jobs("k80")
 
 
@@ -146,7 +146,7 @@ def test_slowdowns_are_over_the_better_policy_and_linear_in_between(tmp_path: Pa
         ([], "top level: is an empty list, must be an object"),
         ({"v100": {}}, "holds no GPU type"),
         ({"v100": 1, "v100_unconsolidated": {}}, "v100: is 1, must be an object"),
-        ({"v100": {"LM": {}}, "v100_unconsolidated": {}}, "'LM' is no job"),
+        ({"v100": {"LM": {}}, "v100_unconsolidated": {}}, "'LM' is not a job"),
         ({"v100": {"('LM', 1)": {}}, "v100_unconsolidated": {}}, "null is null, must be a throughput"),
         ({"v100": {"('LM', 1)": {"null": -1}}, "v100_unconsolidated": {}}, "null is -1, must be a throughput"),
     ],

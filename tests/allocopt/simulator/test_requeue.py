@@ -116,7 +116,7 @@ class Doing:
     [
         ([Requeue(1)], "requeues job 2, which does not run"),
         ([Requeue(0), Requeue(0)], "requeues job 1, which does not run"),
-        ([Requeue(5)], "there are 2 jobs"),
+        ([Requeue(5)], "jobs are numbered from 0 to 1"),
         ([Requeue(0), Start(0)] * 10_001, "requeues job 1 more than 10,000 times"),
     ],
 )

@@ -179,7 +179,7 @@ def test_a_claim_that_does_not_hold_is_refused(
 
 def test_a_solution_of_another_kind_is_refused() -> None:
     other = stored_solution(replace(PROBLEM, name="k"), RESULT)
-    with pytest.raises(InvalidSolutionError, match="is of a topology problem, 'k' is a knapsack"):
+    with pytest.raises(InvalidSolutionError, match="the solution is for a topology problem, 'k' is a knapsack"):
         check_solution(KNAPSACK[0], other)
 
 

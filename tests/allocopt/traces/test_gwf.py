@@ -36,5 +36,5 @@ def test_a_damaged_line_of_gwf_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.gwf").write_text(f"# GWF\n{line(1, 5, 0, 1, 1, 1, 1)}2 soon 0 1\n")
     assert read_workload(tmp_path / "a.gwf").dropped == (("damaged (line 3: has 4 columns, must have 29)", 1),)
     (tmp_path / "b.gwf").write_text("# GWF\n")
-    with pytest.raises(BadFileError, match="holds none"):
+    with pytest.raises(BadFileError, match="the file holds no jobs"):
         read_workload(tmp_path / "b.gwf")

@@ -87,7 +87,7 @@ def test_guests_run_one_after_the_other_beside_an_idle_host(tmp_path: Path) -> N
     status = [sys.executable, "-m", "allocopt", "live", "status", str(tmp_path / "journal.jsonl")]
     shown = subprocess.run(status, capture_output=True, text=True, check=True).stdout
     assert "The service has ended" in shown
-    assert "guest g1 has ended with 4" in shown
+    assert "guest g1 has ended with exit code 4" in shown
 
 
 def test_a_guest_has_the_environment_of_its_user(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_the_exact_model_finds_the_pairs_of_most_throughput(tmp_path: Path) -> N
     ("content", "error", "fault"),
     [
         ([], BadFileError, "top level: is an empty list, must be an object"),
-        ({"k80": {}}, UsageError, "no GPU 'v100' was measured; there are k80"),
+        ({"k80": {}}, UsageError, "no GPU 'v100' was measured; choose from k80"),
         ({"v100": {}}, UsageError, "no job was measured on 1 GPUs"),
         ({"v100": {A: {"null": "x"}}}, BadFileError, "null is 'x', must be a throughput"),
         ({"v100": {A: {"null": 1.0, A: [1.0]}}}, BadFileError, "is a list, must be two throughputs"),

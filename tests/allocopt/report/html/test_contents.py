@@ -307,7 +307,7 @@ def test_signs_of_a_verdict_are_those_of_its_table(shown: Shown) -> None:
     row = {**SIMULATION, "allocator": "first", "scheduler": "easy", "mean_hop_cost": None, "fragmentation": []}
     (section,) = shown([row, {**row, "scheduler": "sjf", "mean_wait_s": 0.5, "mean_wait_change": -0.5}])
     assert "(\N{MINUS SIGN}50.0 %)" in section.verdict[0]
-    assert section.verdict[-1].startswith("± beside first under easy")
+    assert section.verdict[-1].startswith("± is relative to first under easy")
 
 
 def test_a_page_says_what_was_run(shown: Shown) -> None:

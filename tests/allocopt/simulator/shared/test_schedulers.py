@@ -330,7 +330,7 @@ def test_the_view_knows_no_job_of_a_number_that_none_has(job: int) -> None:
         view.wants,
         lambda one: [*view.backfillable(one)],
     ):
-        with pytest.raises(IndexError, match=f"no job number {job}: 3 jobs"):
+        with pytest.raises(IndexError, match=f"there is no job number {job}: jobs are numbered from 0 to 2"):
             asked(job)
     with pytest.raises(IndexError, match="no job number"):
         view.fitting(np.array([0, job]))
