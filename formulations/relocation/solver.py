@@ -21,7 +21,8 @@ from formulations.relocation.program import RelocationModel
 
 LARGEST_NONZEROS = 4_000_000
 LARGEST_RATIO = 1e6  # largest ratio of two costs
-MORE_GROUPS = (0, 24)  # numbers of leaf groups that are tried in addition to those that the prices use
+# A part is a share of all pairs of a gang and a leaf group. To a small one, more groups are added at first.
+MORE_GROUPS, SMALL_PART, LARGEST_PART = 24, 0.125, 0.5
 NONZEROS = 2  # nonzeros for each node and job that may get it; nodes of a cell count once
 
 
@@ -63,20 +64,18 @@ def _solved(
 
 def _parts(prices: Prices, run: Run) -> Iterator[BoolArray]:
     """Yield growing sets of leaf groups for each gang: those that prices use, more, and all that may improve."""
-    least_cost = prices.least_cost
-    n_most = least_cost.size // 2
-    is_used = prices.is_used.copy()
+    least_cost, is_used = prices.least_cost, prices.is_used.copy()
     within = np.broadcast_to(is_used, least_cost.shape)
-    for more in MORE_GROUPS:
-        is_used[np.argsort(least_cost.min(axis=0), kind="stable")[:more]] = True
-        if within.sum() > n_most:
-            return
-        yield within.copy()
-    if run.objective is None:
+    if within.mean() > LARGEST_PART:
         return
-    better = within | (least_cost < run.objective)
-    if within.sum() < better.sum() <= n_most:
-        yield better
+    yield within.copy()
+    is_used[np.argsort(least_cost.min(axis=0), kind="stable")[:MORE_GROUPS]] = True
+    if within.mean() <= SMALL_PART:
+        yield within.copy()
+    if run.objective is not None:
+        better = within | (least_cost < run.objective)
+        if not better.all():
+            yield better
 
 
 class IntegerRelocation(BackEndSolver[RelocationProblem, RelocationModel], RelocationSolver):
