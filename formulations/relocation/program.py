@@ -19,7 +19,7 @@ nodes, ``s_j`` if j stops; j leaves its nodes if ``l_j = s_j + z_j`` is 1. With 
 All columns are binary: a count of at most u is a sum of columns with weights 1, 2, 4, .. that add up to u.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import gt
 
@@ -83,6 +83,7 @@ class RelocationModel(Formulation):
         self._leaves_moves_open = leaves_moves_open
         self._within, self._least_beyond = within, least_beyond
         self._cells = cells or Cells.of(problem)
+        self._pieces = pieces_of(placeable(problem))
         self._groups = problem.groups[:, self._cells.first]  # group of each cell, by level
         self._rows, self._names, self._costs, self._n_columns = Rows(), list[Names](), list[FloatArray](), 0
         # By the index of a job among those that may get nodes: the columns of its node sets, and of its segments by
@@ -386,8 +387,7 @@ class RelocationModel(Formulation):
             of, weights = _split_counts(room // size)
             w = self._new((f"w_{size}", names[of]), np.zeros(len(of)))
             self._rows.at_most(0, (moves[least == size], 1), (w, -weights))
-            parts = (np.flatnonzero(of == at) for at in range(len(names)))
-            found += [(int(names[at]), w[part], weights[part] * size) for at, part in enumerate(parts)]
+            found += [(int(names[at]), w[part], weights[part] * size) for at, part in _by_group(of)]
         return found
 
     def _hold_within(self, groups: IntArray, moved: Sequence[tuple[int, IntArray, IntArray]]) -> None:
@@ -395,27 +395,29 @@ class RelocationModel(Formulation):
         if not moved and groups.any():
             return
         is_open = self._is_open()
-        for group in np.unique(groups).tolist():
-            is_here = groups == group
-            terms = [(columns, nodes) for one, columns, nodes in moved if one == group]
-            for gang in self._placed:
-                here = is_here[gang.cells[gang.of]]
-                terms.append((gang.x[here], gang.weights[here]))
-            room, freed = self._room_of(np.flatnonzero(is_here & is_open))
-            if wanted := [term for term in (*terms, *freed) if len(term[0])]:
+        terms: dict[int, list[tuple[IntArray, IntArray]]] = {}
+        for group, columns, nodes in moved:
+            terms.setdefault(group, []).append((columns, nodes))
+        for gang in self._placed:
+            of_columns = groups[gang.cells[gang.of]]
+            for group, part in _by_group(of_columns):
+                terms.setdefault(group, []).append((gang.x[part], gang.weights[part]))
+        for group, cells in _by_group(groups):
+            room, freed = self._room_of(cells[is_open[cells]])
+            if wanted := [term for term in (*terms.get(group, ()), *freed) if len(term[0])]:
                 self._rows.at_most(room, *wanted)
 
     def _is_open(self) -> BoolArray:
         """Return whether any job could get a node of each cell if all jobs that may leave had left."""
         cells = self._cells
         found = np.zeros(len(cells.nodes), dtype=np.bool_)
-        for alone, *amounts in pieces_of(placeable(self._problem)):
+        for alone, *amounts in self._pieces:
             found |= (np.array(amounts) <= cells.free).all(axis=1) & ~(bool(alone) & cells.is_taken)
         return found & ~cells.is_closed
 
     def _room_of(self, cells: IntArray) -> tuple[int, list[tuple[IntArray, IntArray]]]:
         """Return the number of free nodes of cells, and terms for nodes that become free when jobs leave."""
-        pieces, room, freed = pieces_of(placeable(self._problem)), 0, list[tuple[IntArray, IntArray]]()
+        pieces, room, freed = self._pieces, 0, list[tuple[IntArray, IntArray]]()
         for cell in cells.tolist():
             size = len(self._cells.nodes[cell])
             for job, taken in self._taken(cell):
@@ -504,6 +506,14 @@ class RelocationModel(Formulation):
             tasks = next(one.tasks for one in job.places if one.node == node)
             found.append((number, job.request.per_node + tasks * job.request.per_task))
         return found
+
+
+def _by_group(groups: IntArray) -> Iterator[tuple[int, IntArray]]:
+    """Yield each group and the places that have it, rising."""
+    order = np.argsort(groups, kind="stable")
+    for places in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+        if len(places):
+            yield int(groups[places[0]]), places
 
 
 def _split_counts(most: IntArray) -> tuple[IntArray, IntArray]:
