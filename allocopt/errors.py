@@ -60,3 +60,19 @@ class MissingPackageError(AllocoptError, ImportError):
     """An optional package is needed but not installed."""
 
     exit_code = 5
+
+    @classmethod
+    def of(cls, what: str, package: str, extra: str = "") -> "MissingPackageError":
+        """Say what needs a package, and how it is installed.
+
+        Parameters
+        ----------
+        what
+            Subject and verb, such as ``"YAML files need"``.
+        package
+            Name on PyPI.
+        extra
+            The extra of allocopt that installs it, if there is one.
+        """
+        install = f"'allocopt[{extra}]'" if extra else package
+        return cls(f"{what} the package {package!r}, which is not installed: pip install {install}")

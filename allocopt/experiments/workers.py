@@ -34,8 +34,7 @@ class RayWorkers(Executor):
         except ModuleNotFoundError as error:
             if error.name != "ray":
                 raise
-            fault = "--ray needs the package 'ray', which is not installed: it comes with allocopt[distributed]"
-            raise MissingPackageError(fault) from None
+            raise MissingPackageError.of("--ray needs", "ray", extra="distributed") from None
         self._grid = grid
         self._count = count
         self._numbers: dict[Any, int] = {}

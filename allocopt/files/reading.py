@@ -153,7 +153,7 @@ def read_yaml_documents(path: Path) -> list[object]:
     try:
         yaml = import_module("yaml")
     except ImportError:
-        raise MissingPackageError("YAML files need PyYAML: pip install 'allocopt[yaml]'") from None
+        raise MissingPackageError.of("YAML files need", "pyyaml", extra="yaml") from None
     text = read_text(path)
     try:
         parsed: list[object] = list(yaml.safe_load_all(text))

@@ -159,7 +159,7 @@ class _Master:
         try:
             from scipy.optimize import linprog
         except ModuleNotFoundError:
-            raise MissingPackageError("the ceiling needs the package 'scipy', which is not installed") from None
+            raise MissingPackageError.of("the ceiling needs", "scipy") from None
         held = np.array(list(self._packings.values()), dtype=np.float64).T
         kinds = np.array([kind for kind, _ in self._packings])
         found: Any = linprog(

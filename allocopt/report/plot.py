@@ -375,21 +375,21 @@ class Figure:
 
 def check_installed() -> None:
     """Raise `MissingPackageError` unless the packages of the extra ``plot`` are installed."""
-    _part_of_plot("jinja2", "Jinja")
-    _part_of_plot("vl_convert", "vl-convert")
+    _part_of_plot("jinja2", "jinja2")
+    _part_of_plot("vl_convert", "vl-convert-python")
 
 
-def _part_of_plot(module: str, name: str) -> Any:
+def _part_of_plot(module: str, package: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError:
-        raise MissingPackageError(f"figures need {name}: pip install 'allocopt[plot]'") from None
+        raise MissingPackageError.of("figures need", package, extra="plot") from None
 
 
 def _converted(ending: str, spec: Spec, colours: Colours) -> str | bytes:
     """Return a drawing of a specification; no file and no address is read."""
     whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "background": None, **spec}
-    convert = getattr(_part_of_plot("vl_convert", "vl-convert"), f"vegalite_to_{ending}")
+    convert = getattr(_part_of_plot("vl_convert", "vl-convert-python"), f"vegalite_to_{ending}")
     # Twice as many pixels, for screens of high resolution.
     settings = {"scale": 2} if ending == "png" else {}
     config = {

@@ -24,7 +24,7 @@ def read_parquet(path: Path, damage: Damage, columns: Columns | None = None) -> 
     try:
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
-        raise MissingPackageError("Parquet files need pyarrow: pip install 'allocopt[parquet]'") from None
+        raise MissingPackageError.of("Parquet files need", "pyarrow", extra="parquet") from None
 
     data = read_bytes(path)
     unpacked, most = 0, most_unpacked(len(data))

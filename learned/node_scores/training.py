@@ -60,7 +60,7 @@ class EvolvedScoreTraining(DeclaredTraining["NodeScoreLearner"]):
 
     def _learner(self, seed: int, workers: Workers) -> "NodeScoreLearner":
         if find_spec("cmaes") is None:
-            raise MissingPackageError("evolution needs the package 'cmaes'; install allocopt[train]")
+            raise MissingPackageError.of("evolution needs", "cmaes", extra="train")
         from learned.node_scores.learner import NodeScoreLearner, Placements
 
         placements = Placements(self.cases, self.case_nodes, self.asked, self.threads)

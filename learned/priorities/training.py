@@ -85,7 +85,7 @@ class OrderTraining(DeclaredTraining["PriorityLearner"]):
 
     def _learner(self, seed: int, workers: Workers) -> "PriorityLearner":
         if find_spec("cmaes") is None:
-            raise MissingPackageError("evolution needs the package 'cmaes'; install allocopt[train]")
+            raise MissingPackageError.of("evolution needs", "cmaes", extra="train")
         from learned.priorities.learner import Evolution, PriorityLearner
 
         evolution = Evolution(

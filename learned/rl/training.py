@@ -163,7 +163,7 @@ LARGEST_SEED = 2**63 - 1  # Largest seed that all random number generators accep
 def check_torch() -> None:
     """Raise `MissingPackageError` without torch."""
     if find_spec("torch") is None:
-        raise MissingPackageError("training needs the package 'torch'; install allocopt[train]")
+        raise MissingPackageError.of("training needs", "torch", extra="train")
 
 
 def option(default: T, least: float | None = None, most: float | None = None, among: Collection[T] | None = None) -> T:

@@ -89,7 +89,7 @@ def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:
     try:
         from safetensors import SafetensorError, safe_open
     except ModuleNotFoundError:
-        raise MissingPackageError("learned weights need the package 'safetensors'; install it") from None
+        raise MissingPackageError.of("learned weights need", "safetensors") from None
     if os.path.isdir(path):
         raise bad_file(path, "is a directory, must be a file of weights")
     try:

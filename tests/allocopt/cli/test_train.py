@@ -77,4 +77,4 @@ def test_without_torch_it_lists_what_can_be_trained_and_says_what_to_install(
     assert "nsa" in run("train").out.split()
     monkeypatch.setattr("learned.rl.training.find_spec", lambda name: None)
     answer = run("train", "nsa", "--out", tmp_path / "run")
-    assert "'torch'; install allocopt[train]" in answer.refusal(5)
+    assert "'torch', which is not installed: pip install 'allocopt[train]'" in answer.refusal(5)

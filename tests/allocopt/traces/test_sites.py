@@ -303,5 +303,5 @@ def test_without_pyarrow_parquet_is_named_with_exit_code_5(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[..., tuple[int, str]]
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    told = "allocopt: Parquet files need pyarrow: pip install 'allocopt[parquet]'\n"
-    assert run("convert", tmp_path / "a.parquet", tmp_path / "a.swf") == (5, told)
+    told = "Parquet files need the package 'pyarrow', which is not installed: pip install 'allocopt[parquet]'"
+    assert run("convert", tmp_path / "a.parquet", tmp_path / "a.swf") == (5, f"allocopt: {told}\n")
