@@ -32,6 +32,12 @@ def frozen_integers(values: ArrayLike | Iterable[int]) -> IntArray:
     return array
 
 
+def places_by_value(values: IntArray) -> list[IntArray]:
+    """Return the places of each distinct value, rising; the lowest value first."""
+    order = np.argsort(values, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(values[order])) + 1) if len(order) else []
+
+
 class Encoding(NamedTuple):
     """Arrays of one problem, as a named tuple, which kernels take."""
 

@@ -45,13 +45,13 @@ class Tabular(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Tabular):
+class ResultTable(Tabular):
     """A table of columns."""
 
     by_name: Mapping[str, Column]
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Any]) -> "Table":
+    def of_rows(cls, rows: Iterable[Any]) -> "ResultTable":
         """Return the table of dataclasses, named tuples or mappings that have the same fields."""
         found = [_fields(row) for row in rows]
         return cls({name: [row[name] for row in found] for name in (found[0] if found else ())})
@@ -75,4 +75,4 @@ def _package(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise MissingPackageError(f"this conversion needs {name}: pip install {name}") from None
+        raise MissingPackageError.of("this conversion needs", name) from None

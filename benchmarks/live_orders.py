@@ -5,7 +5,6 @@ belong to users with habits: run times of a user differ by up to a factor of 2, 
 and each user requests 1.2 to 10 times the run time. Runs that are already in the file of rows are not repeated.
 """
 
-import json
 import pwd
 import time
 from argparse import ArgumentParser
@@ -25,6 +24,7 @@ from allocopt.traces.variants import Interval
 from benchmarks.evolved_priority import MULTIFACTOR
 from benchmarks.live_streams import begun_service, run_side_by_side
 from benchmarks.virtual_slurm import open_folder, running, tree_files
+from papers.row_files import rows_in
 
 JOBS, SEEDS, NODES, LARGEST, USERS = 300, (0, 1, 2), 32, 8, 12
 RUN_S, ASKED = (60.0, 6000.0), (1.2, 10.0)
@@ -129,13 +129,9 @@ def measured(look: Look, found: StreamRun) -> StreamRun:
     )
 
 
-def read(rows: Path) -> list[StreamRun]:
-    return [StreamRun(**json.loads(line)) for line in rows.read_text().splitlines()] if rows.exists() else []
-
-
 def fill(rows: Path, load: float, ways: Sequence[str], port: int) -> None:
     """Run the streams of a load that are not in a file of rows yet, side by side, and append each when it ends."""
-    known = {one[:3] for one in read(rows)}
+    known = {one[:3] for one in rows_in(rows, StreamRun)}
     wanted = [(seed, way) for seed in SEEDS for way in ways if (load, seed, way) not in known]
     runs = [partial(run_stream, load, *one, port + at * PORTS) for at, one in enumerate(wanted)]
     run_side_by_side(rows, runs, 6)
@@ -169,7 +165,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.load is not None:
         fill(asked.rows, asked.load, asked.ways, asked.port)
-    print(table(read(asked.rows)))
+    print(table(rows_in(asked.rows, StreamRun)))
 
 
 if __name__ == "__main__":

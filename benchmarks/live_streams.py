@@ -5,7 +5,6 @@ Runs that are already in the file of rows are not repeated. Streams of a case ru
 whole seconds.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from allocopt.report.provenance import provenance
 from allocopt.report.words import Cell, aligned_table
 from allocopt.solving.result import Status
 from benchmarks.virtual_slurm import VirtualSlurm, hooks, open_folder, running, tree_files
+from papers.row_files import append_row, rows_in
 
 JOBS, SEEDS = 300, (0, 1, 2)
 LARGEST = 24
@@ -163,13 +163,9 @@ def measured(look: Look, found: StreamRun) -> StreamRun:
     )
 
 
-def read(rows: Path) -> list[StreamRun]:
-    return [StreamRun(**json.loads(line)) for line in rows.read_text().splitlines()] if rows.exists() else []
-
-
 def fill(rows: Path, case: Case, port: int) -> None:
     """Run the streams of a case that are not in a file of rows yet, side by side, and append each when it ends."""
-    known = {one[:3] for one in read(rows)}
+    known = {one[:3] for one in rows_in(rows, StreamRun)}
     wanted = [(seed, way) for seed in SEEDS for way in ("alone", "pin") if (case.name, seed, way) not in known]
     runs = [partial(run_stream, case, *one, port + at * PORTS) for at, one in enumerate(wanted)]
     # Every node is a process of some MiB.
@@ -183,9 +179,7 @@ def run_side_by_side(rows: Path, runs: Sequence[Callable[[], NamedTuple]], at_on
     """
 
     def run_one(run: Callable[[], NamedTuple]) -> None:
-        row = run()._asdict()
-        with rows.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        append_row(rows, run())
 
     with ThreadPoolExecutor(at_once) as side_by_side:
         begun = [side_by_side.submit(run_one, run) for run in runs]
@@ -227,7 +221,7 @@ def main() -> None:
     for case in CASES:
         if case.name == asked.case:
             fill(asked.rows, case, asked.port)
-    print(table(read(asked.rows)))
+    print(table(rows_in(asked.rows, StreamRun)))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Relocations on 594 to 100,000 nodes: share of proofs, milliseconds, and excess cost of production rules."""
 
 import itertools
-import json
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from allocopt.report.words import Cell, aligned_table
 from allocopt.solving.result import Status
 from allocopt.traces.variants import Interval
 from papers.pages import write_page
+from papers.row_files import append_row, rows_in
 
 INSTANCES, RULE_INSTANCES = 20, 3  # of a row, and of the largest clusters for rules
 LIMIT_S = 60.0
@@ -87,7 +87,7 @@ FAMILIES = (
 
 
 class Row(NamedTuple):
-    """What came of a solver on one instance; milliseconds include the verification."""
+    """The answer of a solver on one instance; milliseconds include the verification."""
 
     family: str
     nodes: int
@@ -111,31 +111,24 @@ class Row(NamedTuple):
 
     @property
     def is_proved(self) -> bool:
-        """Whether the answer is proved, be it that there is none."""
+        """Whether the answer is proved, or proved not to exist."""
         return self.status in (Status.OPTIMAL, Status.INFEASIBLE)
 
 
-def read(rows: Path) -> list[Row]:
-    """Read a file of rows; none if it is not there yet."""
-    return [Row(**json.loads(line)) for line in rows.read_text().splitlines()] if rows.exists() else []
-
-
 def instances(solver: str, nodes: int) -> int:
-    """Return on how many instances of so many nodes a solver is measured."""
+    """Return the number of instances with ``nodes`` nodes on which a solver is measured."""
     return RULE_INSTANCES if solver != REFERENCE and nodes == max(RACKS) else INSTANCES
 
 
 def fill(rows: Path, solvers: Sequence[str], sizes: Sequence[int]) -> None:
-    """Measure what a file of rows lacks, and add each row when it is known."""
-    known = {row[:4] for row in read(rows)}
+    """Measure the rows that a file does not have yet, and append each when it is known."""
+    known = {row[:4] for row in rows_in(rows, Row)}
     # The child process of the back end starts before anything is measured.
     Row.of(FAMILIES[0], min(RACKS), INSTANCES, REFERENCE)
     for family, nodes, solver in itertools.product(FAMILIES, sizes, solvers):
         for seed in range(instances(solver, nodes)):
             if (family.name, nodes, seed, solver) not in known:
-                row = Row.of(family, nodes, seed, solver)
-                with rows.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(row._asdict()) + "\n")
+                append_row(rows, Row.of(family, nodes, seed, solver))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +142,7 @@ class Measured:
 
     @classmethod
     def all_of(cls, rows: Sequence[Row]) -> "list[Measured]":
-        """Return those of which the reference has rows."""
+        """Return the families and sizes for which there are rows of the reference."""
         found: dict[tuple[str, int, str], dict[int, Row]] = {}
         for row in rows:
             found.setdefault((row.family, row.nodes, row.solver), {})[row.seed] = row
@@ -175,12 +168,12 @@ class Measured:
         return any(row.cost is not None for row in self.exact.values())
 
     def more(self, rule: str) -> list[float]:
-        """Return by how many per cent a rule costs more, over the instances that both answer."""
+        """Return the excess cost of a rule in per cent, over the instances that both answer."""
         pairs = ((mine.cost, best.cost) for mine, best in self._pairs(rule))
         return [100.0 * (mine / best - 1.0) for mine, best in pairs if mine is not None and best]
 
     def unanswered(self, rule: str) -> int:
-        """Return how many instances the reference answers and a rule does not."""
+        """Return the number of instances that the reference answers and a rule does not."""
         return sum(mine.cost is None and best.cost is not None for mine, best in self._pairs(rule))
 
     def _pairs(self, rule: str) -> list[tuple[Row, Row]]:
@@ -260,15 +253,17 @@ PROOFS = ("instances", "nodes", "jobs", "proved", "ms", "max ms", "cost")
 
 
 def main() -> None:
-    """Measure what a file of rows lacks, and write the page of all its rows."""
+    """Measure the rows that a file does not have yet, and write the page of all its rows."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("rows", type=Path, help="file of rows, which grows; rows that it has are not measured again")
-    parser.add_argument("--nodes", type=int, nargs="*", choices=RACKS, default=list(RACKS), help="sizes to measure")
-    parser.add_argument("--solvers", nargs="*", choices=(REFERENCE, *RULES), default=[REFERENCE, *RULES])
+    parser.add_argument("rows", type=Path, help="append rows to this file; rows that it has are not measured again")
+    parser.add_argument("--nodes", type=int, nargs="*", choices=RACKS, default=list(RACKS), help="measure these sizes")
+    parser.add_argument(
+        "--solvers", nargs="*", choices=(REFERENCE, *RULES), default=[REFERENCE, *RULES], help="measure these solvers"
+    )
     parser.add_argument("--page", action="store_true", help="write the page; without it, it is printed")
     asked = parser.parse_args()
     fill(asked.rows, asked.solvers, asked.nodes)
-    rows = Measured.all_of(read(asked.rows))
+    rows = Measured.all_of(rows_in(asked.rows, Row))
     write_page(
         "relocations",
         "Fewest stopped and moved jobs",

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import IntArray, places_by_value
 from allocopt.cluster.topology import HopFormula
 from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
 from allocopt.problems.placement.certificates import LeafPrices
@@ -130,7 +130,7 @@ class _PlacementModel(Formulation):
             # Rows that hold in any case are left out, because back ends take no empty rows.
             scarce, row = np.unique(row_of[needed], return_inverse=True)
             rows.add(row, needed, units[needed], free[scarce])
-        for here in np.split(np.argsort(node, kind="stable"), np.flatnonzero(np.diff(np.sort(node))) + 1):
+        for here in places_by_value(node):
             single, shared = here[alone[here]], here[~alone[here]]
             if len(single):
                 most = max(1, len(np.unique(job[shared])))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.cluster.cluster import CORES, GPUS, THOUSANDTHS
+from allocopt.cluster.cluster import CORES, GPUS
 from allocopt.files.csv_rows import csv_text
 from allocopt.files.writing import write_text
 from allocopt.simulator.described import Described
@@ -82,8 +82,7 @@ def _job_cells(schedule: Schedule, described: Described) -> Iterator[Sequence[An
 def _held(schedule: Schedule) -> tuple[list[Number | None], list[Number | None]]:
     """Return the cores and the GPUs of every job: those that it held, or else requested; None if not known."""
     if isinstance(schedule, ClusterSchedule):
-        columns = dict(zip(schedule.cluster.resources, schedule.amounts.T / THOUSANDTHS, strict=True))
-        cores, gpus = plain(columns[CORES]), plain(columns[GPUS])
+        cores, gpus = plain(schedule.held[CORES]), plain(schedule.held[GPUS])
         return [*cores], [*gpus]
     cores_of: list[Number | None] = []
     gpus_of: list[Number | None] = []

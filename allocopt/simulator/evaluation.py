@@ -12,8 +12,8 @@ from allocopt.cluster.platform import Platform
 from allocopt.cluster.reading import read_cluster
 from allocopt.errors import UsageError
 from allocopt.simulator.metrics import Metrics, measure
-from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder
-from allocopt.simulator.scheduler import BACKFILLS, ListScheduler, Policy
+from allocopt.simulator.rules import OrderKind, QueueKeys, QueueOrder
+from allocopt.simulator.scheduler import Policy, backfilled
 from allocopt.simulator.shared.admission import admitted
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.reading import read_workload
@@ -29,7 +29,7 @@ def evaluate(
     trace: Workload | str | Path,
     cluster: int | Platform | Cluster | Paths | None = None,
     *,
-    backfill: Backfill | str = Backfill.EASY,
+    backfill: str = "easy",
     seed: int = 0,
 ) -> Metrics:
     """Simulate a trace under a rule and return the metrics.
@@ -45,7 +45,7 @@ def evaluate(
         The machine: a number of processors, a machine, or files of one, such as ``["slurm.conf", "topology.conf"]``.
         None for the size that the trace states.
     backfill
-        Which jobs may start before others, if the rule is a function or a queue order. A name says it itself, as in
+        Kind of backfilling, if the rule is a function or a queue order. The name of a policy includes its kind, as in
         ``sjf+easy``.
     seed
         Seed of random policies.
@@ -60,13 +60,9 @@ def evaluate(
     machine = _machine(workload, cluster)
     if isinstance(machine, Cluster):
         workload = admitted(workload, machine, in_nodes=False, skip_oversized=True)
-    policy: str | Policy
-    if isinstance(rule, QueueOrder):
-        policy = ListScheduler(rule, _backfill(backfill))
-    elif callable(rule):
-        policy = ListScheduler(_ByScore(rule), _backfill(backfill))
-    else:
-        policy = rule
+    policy: str | Policy = _ByScore(rule) if callable(rule) and not isinstance(rule, Policy) else rule
+    if isinstance(policy, QueueOrder):
+        policy = backfilled(policy.name, policy, backfill)
     return measure(simulate(workload, machine, policy, seed=seed))
 
 
@@ -86,15 +82,6 @@ class _ByScore:
             fault = f"an array of shape {values.shape}, must be a number for each of the {len(workload)} jobs"
             raise UsageError(f"the rule {self.name!r} returned {fault}")
         return QueueKeys(OrderKind.FIXED, values)
-
-
-def _backfill(kind: Backfill | str) -> Backfill:
-    """Return a kind of backfilling by its name."""
-    if isinstance(kind, Backfill):
-        return kind
-    if kind not in BACKFILLS:
-        raise UsageError(f"there is no backfilling {kind!r}; there are {', '.join(BACKFILLS)}")
-    return BACKFILLS[kind]
 
 
 def _machine(workload: Workload, cluster: int | Platform | Cluster | Paths | None) -> int | Platform | Cluster:

@@ -20,7 +20,7 @@ from allocopt.simulator.metrics import (
     size_classes,
 )
 from allocopt.simulator.schedule import ClusterSchedule, Schedule
-from allocopt.traces.workload import UNKNOWN_USER, Workload
+from allocopt.traces.workload import Workload
 
 UNKNOWN = "-"
 """Label of jobs whose group the trace does not state."""
@@ -79,11 +79,7 @@ def _gpu_types(workload: Workload, cluster: Cluster | None) -> list[str]:
 
 
 def _users(workload: Workload, cluster: Cluster | None) -> list[str]:
-    numbers = workload.users.tolist()
-    return [
-        name or (UNKNOWN if number == UNKNOWN_USER else str(number))
-        for name, number in zip(workload.user_names, numbers, strict=True)
-    ]
+    return [label or UNKNOWN for label in workload.user_labels]
 
 
 def _accounts(workload: Workload, cluster: Cluster | None) -> list[str]:

@@ -10,7 +10,7 @@ from allocopt.cluster.cluster import CORES, GPUS, THOUSANDTHS, Cluster
 from allocopt.cluster.topology import Topology, hop_costs
 from allocopt.notebook import html_table
 from allocopt.tables import Column, Tabular
-from allocopt.traces.workload import UNKNOWN_USER, Workload
+from allocopt.traces.workload import Workload
 
 # Least run time in the bounded slowdown, so that tiny jobs do not dominate its mean.
 SLOWDOWN_BOUND_S = 10.0
@@ -95,11 +95,10 @@ class Schedule(Tabular):
         """Return a row for each job, in the workload's order; times in seconds.
 
         ``job_id`` is the name of the job in the trace, or else its number. ``run`` is the time from the start to the
-        end. ``user``, ``account`` and ``partition`` are None where the trace does not name them, ``node_numbers`` is
-        None where nodes are not known.
+        end. ``user``, ``account`` and ``partition`` are None if the trace does not name them, ``node_numbers`` is
+        None if the nodes are not known.
         """
         jobs, times = self.workload, self.job_times
-        users = zip(jobs.user_names, jobs.users.tolist(), strict=True)
         return {
             "job_id": [
                 name or str(number) for name, number in zip(jobs.names.tolist(), jobs.ids.tolist(), strict=True)
@@ -110,7 +109,7 @@ class Schedule(Tabular):
             "processors": jobs.processors,
             "run": self.run_s,
             "estimate": jobs.estimate,
-            "user": [name or (None if number == UNKNOWN_USER else str(number)) for name, number in users],
+            "user": [label or None for label in jobs.user_labels],
             "account": [account or None for account in jobs.accounts],
             "partition": [None if asked is None else asked.partition or None for asked in jobs.requests],
             "wait": times.wait_s,
@@ -212,12 +211,15 @@ class ClusterSchedule(Schedule):
 
     def columns(self) -> Mapping[str, Column]:
         """Return a row for each job: the columns of `Schedule`, and what it held of each resource."""
-        held = zip(self.cluster.resources, self.amounts.T / THOUSANDTHS, strict=True)
-        return {**super(ClusterSchedule, self).columns(), **dict(held)}
+        return {**super(ClusterSchedule, self).columns(), **self.held}
+
+    @property
+    def held(self) -> Mapping[str, FloatArray]:
+        """Amount that each job held over all of its nodes, shape ``(n,)``, by resource."""
+        return dict(zip(self.cluster.resources, self.amounts.T / THOUSANDTHS, strict=True))
 
     @property
     def used(self) -> Mapping[str, tuple[FloatArray | IntArray, float]]:
         """Cores, and GPUs if there are any; see `Schedule.used`."""
-        columns = dict(zip(self.cluster.resources, self.amounts.T / THOUSANDTHS, strict=True))
         counted = (CORES, GPUS) if self.cluster.total(GPUS) else (CORES,)
-        return {name: (columns[name], self.cluster.total(name)) for name in counted}
+        return {name: (self.held[name], self.cluster.total(name)) for name in counted}

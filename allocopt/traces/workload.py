@@ -148,6 +148,12 @@ class Workload:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def user_labels(self) -> list[str]:
+        """Name of each job's user, or else the user's number; empty if neither is known."""
+        users = zip(self.user_names, self.users.tolist(), strict=True)
+        return [name or ("" if number == UNKNOWN_USER else str(number)) for name, number in users]
+
     def preceding_rows(self) -> IntArray:
         """Return the row of each job's preceding job, -1 if it has none, shape ``(n,)``."""
         return Precedence(self.ids, self.preceding, self.think_s).rows()

@@ -48,6 +48,13 @@ class Cells:
     residents: tuple[tuple[int, ...], ...]
     never_share: bool
 
+    def may_serve(self, requests: Sequence[ClusterRequest]) -> BoolArray:
+        """Return whether any job could get a node of each cell if all jobs that may leave had left."""
+        found = np.zeros(len(self.nodes), dtype=np.bool_)
+        for alone, *amounts in pieces_of(requests):
+            found |= (np.array(amounts) <= self.free).all(axis=1) & ~(bool(alone) & self.is_taken)
+        return found & ~self.is_closed
+
     @property
     def sizes(self) -> IntArray:
         """Number of nodes of each cell."""

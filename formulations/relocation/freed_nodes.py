@@ -49,7 +49,7 @@ class FreedNodes:
         self._pair = pair.reshape(-1)
         n_nodes, in_pair = np.bincount(jobs, minlength=n_jobs), np.bincount(self._pair, minlength=len(self.job))
         self._part = 1.0 / in_pair[self._pair]
-        self.costs = np.array([leaving_cost(job) for job in running])
+        self.costs = np.array([fixed_cost(job) for job in running])
         self.shares = self.costs[self.job] * in_pair / n_nodes[self.job]
         self.is_split = (np.bincount(self.job, minlength=n_jobs) > 1)[self.job]
         may_move = np.array([job.move_cost is not None for job in running], dtype=np.bool_)[jobs]
@@ -109,32 +109,31 @@ class FreedNodes:
         return own, place[self._item[is_paid]], self._pair[is_paid], self._part[is_paid]
 
 
-def leaving_cost(job: PlacedJob) -> float:
+def fixed_cost(job: PlacedJob) -> float:
     """Return the lower of the costs of stopping and moving a job, without costs per node; infinity if it must stay."""
     return min(cost if cost is not None else np.inf for cost in (job.stop_cost, job.move_cost))
 
 
 def node_cost(job: PlacedJob, most: int) -> float:
-    """Return the least cost of a job, beside `leaving_cost`, for each of at most ``most`` nodes that it leaves."""
+    """Return the least cost of a job, beside `fixed_cost`, for each of at most ``most`` nodes that it leaves."""
     if job.move_cost is None or not most:
         return 0.0
     if job.stop_cost is None:
         return job.node_cost
-    return min(job.node_cost, (job.stop_cost - leaving_cost(job)) / most)
+    return min(job.node_cost, (job.stop_cost - fixed_cost(job)) / most)
 
 
 def _in_way(problem: RelocationProblem, cells: Cells) -> tuple[BoolArray, BoolArray]:
     """Return whether gangs could use each node, and whether each piece of a running job has to leave for that."""
     jobs, nodes, _ = problem.pieces
-    is_alone = problem.is_exclusive[jobs]
-    free, is_taken = cells.free[cells.of_node], cells.is_taken[cells.of_node]
-    is_usable, is_beside = np.zeros(problem.size, dtype=np.bool_), np.zeros(len(jobs), dtype=np.bool_)
-    for alone, *amounts in pieces_of([gang.request for gang in problem.waiting]):
-        is_usable |= (np.array(amounts) <= free).all(axis=1) & ~(bool(alone) & is_taken)
+    requests = [gang.request for gang in problem.waiting]
+    is_usable = cells.may_serve(requests)[cells.of_node]
+    is_usable &= np.logical_or.reduce([request.masks.any(axis=0) for request in requests])
+    is_beside = np.zeros(len(jobs), dtype=np.bool_)
+    for alone, *amounts in pieces_of(requests):
         if not alone:
-            is_beside |= ~is_alone & (np.array(amounts) + problem.taken <= free[nodes]).all(axis=1)
-    is_usable &= ~cells.is_closed[cells.of_node]
-    is_usable &= np.logical_or.reduce([gang.request.masks.any(axis=0) for gang in problem.waiting])
+            fits = (np.array(amounts) + problem.taken <= cells.free[cells.of_node[nodes]]).all(axis=1)
+            is_beside |= fits & ~problem.is_exclusive[jobs]
     # Jobs that have to leave anyway add no cost.
     leaves = np.array([job.may_leave for job in problem.running], dtype=np.bool_)
     leaves[list(problem.leaving)] = False

@@ -24,7 +24,7 @@ from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.problems.relocation.problem import RelocationProblem, WaitingGang
 from formulations.backends.program import Rows
 from formulations.relocation.cells import Cells, fill_nodes
-from formulations.relocation.freed_nodes import FreedNodes, leaving_cost, node_cost
+from formulations.relocation.freed_nodes import FreedNodes, fixed_cost, node_cost
 
 MOST_ROUNDS = 40
 FIRST_GROUPS = 3  # offers at the beginning, for each number of nodes, as a multiple of the groups that a gang needs
@@ -122,7 +122,7 @@ class _Pricing:
         jobs, nodes, _ = problem.pieces
         given_up = np.bincount(jobs, problem.emptied[nodes], len(problem.running)).astype(np.int64).tolist()
         leaving = [(problem.running[number], given_up[number]) for number in problem.leaving]
-        self._fixed = sum(leaving_cost(job) + count * node_cost(job, count) for job, count in leaving)
+        self._fixed = sum(fixed_cost(job) + count * node_cost(job, count) for job, count in leaving)
         self._scale = float(freed.costs[freed.job].max(initial=0.0)) or 1.0
 
     def run(self) -> Prices:

@@ -19,13 +19,13 @@ nodes, ``s_j`` if j stops; j leaves its nodes if ``l_j = s_j + z_j`` is 1. With 
 All columns are binary: a count of at most u is a sum of columns with weights 1, 2, 4, .. that add up to u.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import gt
 
 import numpy as np
 
-from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.arrays import BoolArray, FloatArray, IntArray, places_by_value
 from allocopt.cluster.request import ClusterRequest
 from allocopt.problems.placement.problem import NodeTasks
 from allocopt.problems.relocation.fitting import new_places
@@ -83,7 +83,9 @@ class RelocationModel(Formulation):
         self._leaves_moves_open = leaves_moves_open
         self._within, self._least_beyond = within, least_beyond
         self._cells = cells or Cells.of(problem)
-        self._pieces = pieces_of(placeable(problem))
+        placeable_requests = placeable(problem)
+        self._pieces = pieces_of(placeable_requests)
+        self._is_open = self._cells.may_serve(placeable_requests)
         self._groups = problem.groups[:, self._cells.first]  # group of each cell, by level
         self._rows, self._names, self._costs, self._n_columns = Rows(), list[Names](), list[FloatArray](), 0
         # By the index of a job among those that may get nodes: the columns of its node sets, and of its segments by
@@ -382,38 +384,30 @@ class RelocationModel(Formulation):
         found: list[tuple[int, IntArray, IntArray]] = []
         groups = self._groups[0]
         names, row_of = np.unique(groups, return_inverse=True)
-        room = np.bincount(row_of, self._cells.sizes * self._is_open(), len(names)).astype(np.int64)
+        room = np.bincount(row_of, self._cells.sizes * self._is_open, len(names)).astype(np.int64)
         for size in np.unique(least).tolist():
             of, weights = _split_counts(room // size)
             w = self._new((f"w_{size}", names[of]), np.zeros(len(of)))
             self._rows.at_most(0, (moves[least == size], 1), (w, -weights))
-            found += [(int(names[at]), w[part], weights[part] * size) for at, part in _by_group(of)]
+            found += [(int(names[of[part[0]]]), w[part], weights[part] * size) for part in places_by_value(of)]
         return found
 
     def _hold_within(self, groups: IntArray, moved: Sequence[tuple[int, IntArray, IntArray]]) -> None:
         """Add rows by which gangs and moving jobs need no more nodes of a group than there are, if jobs may move."""
         if not moved and groups.any():
             return
-        is_open = self._is_open()
         terms: dict[int, list[tuple[IntArray, IntArray]]] = {}
         for group, columns, nodes in moved:
             terms.setdefault(group, []).append((columns, nodes))
         for gang in self._placed:
             of_columns = groups[gang.cells[gang.of]]
-            for group, part in _by_group(of_columns):
-                terms.setdefault(group, []).append((gang.x[part], gang.weights[part]))
-        for group, cells in _by_group(groups):
-            room, freed = self._room_of(cells[is_open[cells]])
+            for part in places_by_value(of_columns):
+                terms.setdefault(int(of_columns[part[0]]), []).append((gang.x[part], gang.weights[part]))
+        for cells in places_by_value(groups):
+            group = int(groups[cells[0]])
+            room, freed = self._room_of(cells[self._is_open[cells]])
             if wanted := [term for term in (*terms.get(group, ()), *freed) if len(term[0])]:
                 self._rows.at_most(room, *wanted)
-
-    def _is_open(self) -> BoolArray:
-        """Return whether any job could get a node of each cell if all jobs that may leave had left."""
-        cells = self._cells
-        found = np.zeros(len(cells.nodes), dtype=np.bool_)
-        for alone, *amounts in self._pieces:
-            found |= (np.array(amounts) <= cells.free).all(axis=1) & ~(bool(alone) & cells.is_taken)
-        return found & ~cells.is_closed
 
     def _room_of(self, cells: IntArray) -> tuple[int, list[tuple[IntArray, IntArray]]]:
         """Return the number of free nodes of cells, and terms for nodes that become free when jobs leave."""
@@ -444,10 +438,7 @@ class RelocationModel(Formulation):
         ends = np.cumsum(np.bincount(of, minlength=len(cell)))[:-1]
         by_entry = np.argsort(of, kind="stable")
         columns, shares = np.split(x[by_entry], ends), np.split(weights[by_entry], ends)
-        by_cell = np.argsort(cell, kind="stable")
-        for entries in np.split(by_cell, np.flatnonzero(np.diff(cell[by_cell])) + 1):
-            if not len(entries):
-                continue
+        for entries in places_by_value(cell):
             at = int(cell[entries[0]])
             size = len(cells.nodes[at])
             terms = {int(entry): (columns[entry], shares[entry]) for entry in entries}
@@ -506,14 +497,6 @@ class RelocationModel(Formulation):
             tasks = next(one.tasks for one in job.places if one.node == node)
             found.append((number, job.request.per_node + tasks * job.request.per_task))
         return found
-
-
-def _by_group(groups: IntArray) -> Iterator[tuple[int, IntArray]]:
-    """Yield each group and the places that have it, rising."""
-    order = np.argsort(groups, kind="stable")
-    for places in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
-        if len(places):
-            yield int(groups[places[0]]), places
 
 
 def _split_counts(most: IntArray) -> tuple[IntArray, IntArray]:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import IntArray, places_by_value
 from allocopt.cluster.request import ClusterRequest
 from allocopt.problems.kind import get_kind
 from allocopt.problems.relocation.fitting import fitted, new_places
@@ -60,24 +60,29 @@ class Attempt:
 
         Return None, and change nothing, if the job does not fit even if all victims leave.
         """
-        at_first = self.room
+        places = self.places(request, among)
+        if places is not None:
+            return places, 0
+        problem, room = self.problem, self.room
         numbers = np.array([self._number_of[job.id] for job in victims], dtype=np.int64)
+        gone = 0
 
         def places_without(count: int) -> Places | None:
-            self.room = at_first.copy()
-            self.room.release_all(self.problem, numbers[:count])
+            nonlocal gone
+            room.release_all(problem, numbers[gone:count])
+            room.restore_all(problem, numbers[count:gone])
+            gone = count
             return self.places(request, among)
 
         # A job that fits still fits after more victims leave, so find their least number by bisection.
-        least, most = 0, len(victims)
+        least, most = 1, len(victims)
         places = places_without(most)
         while places is not None and least < most:
             middle = (least + most) // 2
-            found = places_without(middle)
-            least, most, places = (least, middle, found) if found is not None else (middle + 1, most, places)
+            least, most = (least, middle) if places_without(middle) is not None else (middle + 1, most)
         places = None if places is None else places_without(least)
         if places is None:
-            self.room = at_first
+            room.restore_all(problem, numbers[:gone])
             return None
         for job in victims[:least]:
             del self.staying[job.id]
@@ -182,8 +187,7 @@ def group_of_nodes(attempt: Attempt, level: int) -> IntArray:
 
 def by_group(nodes: IntArray, group: IntArray) -> list[IntArray]:
     """Return the nodes of each group."""
-    ranked = nodes[np.argsort(group[nodes], kind="stable")]
-    return np.split(ranked, np.flatnonzero(np.diff(group[ranked])) + 1) if len(ranked) else []
+    return [nodes[part] for part in places_by_value(group[nodes])]
 
 
 def victims_by_group(victims: Sequence[PlacedJob], group: IntArray) -> dict[int, list[PlacedJob]]:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from allocopt.arrays import BoolArray, IntArray
+from allocopt.arrays import BoolArray, IntArray, places_by_value
 from allocopt.problems.topology.tables import encode
 from allocopt.solving import Capabilities, Run, StopReason
 from allocopt.solving.budget import Budget
@@ -44,11 +44,11 @@ class IdleSwitches:
         self.above_leaves = levels[:, order[first]]
         # Idle nodes of every switch, per level from the leaves up to the top switch, and the leaves under it.
         self.idle = [np.bincount(level) for level in levels]
-        self.leaves = [_members(groups) for groups in self.above_leaves]
+        self.leaves = [places_by_value(groups) for groups in self.above_leaves]
         first_leaves = [np.unique(groups, return_index=True)[1] for groups in self.above_leaves]
         above = zip(first_leaves, self.above_leaves[1:], strict=False)
         # Switches of the level below under every switch, per level above the leaves.
-        self.children = [_members(groups[leaves]) for leaves, groups in above]
+        self.children = [places_by_value(groups[leaves]) for leaves, groups in above]
 
     def positions(self) -> IntArray:
         """Return the positions that are still idle, sorted."""
@@ -70,11 +70,6 @@ class IdleSwitches:
             for idle, group in zip(self.idle, self.above_leaves[:, leaf].tolist(), strict=True):
                 idle[group] -= count
         return np.concatenate(taken)
-
-
-def _members(groups: IntArray) -> list[IntArray]:
-    order: IntArray = np.argsort(groups, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
 
 
 class JobByJob(TopologySolver):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import IntArray, places_by_value
 from allocopt.cluster.request import ClusterRequest
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.placement.problem import NodeTasks, check_places
@@ -67,9 +67,7 @@ def _domains(request: ClusterRequest, nodes: IntArray, groups: IntArray) -> list
         if request.level < 0:
             found.append(there)
             continue
-        group = groups[request.level, nodes[there]]
-        order = np.argsort(group, kind="stable")
-        found += np.split(there[order], np.flatnonzero(np.diff(group[order])) + 1)
+        found += [there[part] for part in places_by_value(groups[request.level, nodes[there]])]
     return sorted((part for part in found if len(part) >= request.least_nodes), key=len)
 
 

@@ -339,13 +339,21 @@ class Occupancy:
 
     def release_all(self, problem: RelocationProblem, numbers: IntArray) -> None:
         """Remove running jobs, given by number, from the nodes that they have in the problem."""
+        self._change_all(problem, numbers, -1)
+
+    def restore_all(self, problem: RelocationProblem, numbers: IntArray) -> None:
+        """Add running jobs, given by number, to the nodes that they have in the problem, where there must be room."""
+        self._change_all(problem, numbers, 1)
+
+    def _change_all(self, problem: RelocationProblem, numbers: IntArray, sign: int) -> None:
         jobs, nodes, _ = problem.pieces
-        is_gone = np.zeros(len(problem.running), dtype=np.bool_)
-        is_gone[numbers] = True
-        there = is_gone[jobs]
-        np.add.at(self.free, nodes[there], problem.taken[there])
-        np.subtract.at(self.users, nodes[there], 1)
-        self.alone[nodes[there & problem.is_exclusive[jobs]]] = False
+        # The pieces of a job follow one another.
+        first, end = np.searchsorted(jobs, numbers), np.searchsorted(jobs, numbers, side="right")
+        counts = end - first
+        pieces = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        np.subtract.at(self.free, nodes[pieces], sign * problem.taken[pieces])
+        np.add.at(self.users, nodes[pieces], sign)
+        self.alone[nodes[pieces[problem.is_exclusive[jobs[pieces]]]]] = sign > 0
 
     def _change(self, request: ClusterRequest, nodes: IntArray, amounts: IntArray, sign: int) -> None:
         self.free[nodes] -= sign * amounts
