@@ -226,7 +226,7 @@ def test_an_address_where_no_ray_cluster_answers_is_one_line(run: Run, grid: Pat
 def test_without_ray_it_is_5_and_named(run: Run, grid: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     answer = run("sweep", grid, "--ray", "auto")
-    assert "'ray', which is not installed: it comes with allocopt[distributed]" in answer.refusal(5)
+    assert "'ray', which is not installed: pip install 'allocopt[distributed]'" in answer.refusal(5)
 
 
 @pytest.fixture
