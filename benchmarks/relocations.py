@@ -21,7 +21,7 @@ from allocopt.traces.variants import Interval
 from papers.pages import write_page
 from papers.row_files import append_row, rows_in
 
-INSTANCES, RULE_INSTANCES = 20, 3  # of a row, and of the largest clusters for rules
+INSTANCES = 20  # of a row
 LIMIT_S = 60.0
 REFERENCE = "auto"
 PRODUCTION = ("cheapest-first", "slurm-preempt", "kai-reclaim", "volcano-gangpreempt")
@@ -115,18 +115,13 @@ class Row(NamedTuple):
         return self.status in (Status.OPTIMAL, Status.INFEASIBLE)
 
 
-def instances(solver: str, nodes: int) -> int:
-    """Return the number of instances with ``nodes`` nodes on which a solver is measured."""
-    return RULE_INSTANCES if solver != REFERENCE and nodes == max(RACKS) else INSTANCES
-
-
 def fill(rows: Path, solvers: Sequence[str], sizes: Sequence[int]) -> None:
     """Measure the rows that a file does not have yet, and append each when it is known."""
     known = {row[:4] for row in rows_in(rows, Row)}
     # The child process of the back end starts before anything is measured.
     Row.of(FAMILIES[0], min(RACKS), INSTANCES, REFERENCE)
     for family, nodes, solver in itertools.product(FAMILIES, sizes, solvers):
-        for seed in range(instances(solver, nodes)):
+        for seed in range(INSTANCES):
             if (family.name, nodes, seed, solver) not in known:
                 append_row(rows, Row.of(family, nodes, seed, solver))
 
@@ -231,21 +226,21 @@ def claim(rows: Sequence[Measured]) -> str:
 def assumed() -> str:
     """Return a description of the instances of each row, and of the measurement."""
     return (
-        f"{INSTANCES} instances of each row, of `allocopt generate relocation`, seeds 0 to {INSTANCES - 1}; for rules "
-        f"on {max(RACKS):,} nodes the first {RULE_INSTANCES}. Nodes of eight GPUs in racks of 16 or 18, running jobs "
-        "of 1 to 16 consecutive nodes on 95 % of the nodes, a third of which "
-        "must not stop. The cost of a stop is the number of the job's nodes, or its share of the GPUs of a shared "
-        f"node; a move costs half of that. *{GANG.capitalize()}*: 16 nodes. *{MIXED.capitalize()}*: four gangs at "
-        "once, of 8 nodes up to a rack within one, of 2 to 4 segments of 8 nodes, of 3 to 8 segments of 4, and of "
-        "more than a rack within at most two; 97 % of the nodes are in use, jobs share a tenth of the nodes, and one "
-        f"in twenty of the others has 32 or 64 nodes. *{MOVES.capitalize()}*: 16 nodes of each, 85 % of the nodes are "
-        f"in use, all jobs that may stop may move, those that fit a rack within one. *{DRAIN.capitalize()}*: 90 % are "
-        f"in use, all jobs may stop and move. *{HOPELESS.capitalize()}*: a gang of 20 segments of 16 nodes, and nine "
-        f"of ten jobs must not stop. Times are wall clock of `allocopt.solve` by `{REFERENCE}` with verification, "
-        f"median and most, of at most {LIMIT_S:g} s. The excess cost of a rule is the mean with its 95 % interval "
-        f"over the instances that the rule answers, relative to the answer of `{REFERENCE}`, proved or not; *without* "
-        "counts those that it does not answer. [relocation.md](../relocation.md) lists the product of each rule. "
-        "`volcano-preempt` does not start gangs that are bound to racks, and is left out."
+        f"{INSTANCES} instances of each row, of `allocopt generate relocation`, seeds 0 to {INSTANCES - 1}. Nodes "
+        "of eight GPUs in racks of 16 or 18, running jobs of 1 to 16 consecutive nodes on 95 % of the nodes, a "
+        "third of which must not stop. The cost of a stop is the number of the job's nodes, or its share of the "
+        f"GPUs of a shared node; a move costs half of that. *{GANG.capitalize()}*: 16 nodes. "
+        f"*{MIXED.capitalize()}*: four gangs at once, of 8 nodes up to a rack within one, of 2 to 4 segments of 8 "
+        "nodes, of 3 to 8 segments of 4, and of more than a rack within at most two; 97 % of the nodes are in "
+        "use, jobs share a tenth of the nodes, and one in twenty of the others has 32 or 64 nodes. "
+        f"*{MOVES.capitalize()}*: 16 nodes of each, 85 % of the nodes are in use, all jobs that may stop may move, "
+        f"those that fit a rack within one. *{DRAIN.capitalize()}*: 90 % are in use, all jobs may stop and move. "
+        f"*{HOPELESS.capitalize()}*: a gang of 20 segments of 16 nodes, and nine of ten jobs must not stop. Times "
+        f"are wall clock of `allocopt.solve` by `{REFERENCE}` with verification, median and most, of at most "
+        f"{LIMIT_S:g} s. The excess cost of a rule is the mean with its 95 % interval over the instances that the "
+        f"rule answers, relative to the answer of `{REFERENCE}`, proved or not; *without* counts those that it "
+        "does not answer. [relocation.md](../relocation.md) lists the product of each rule. `volcano-preempt` "
+        "does not start gangs that are bound to racks, and is left out."
     )
 
 
