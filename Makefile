@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 OURS := allocopt formulations heuristics learned papers tests benchmarks docs
 
-.PHONY: demo test plain light slurm fuzz unit lint types format docs tutorials clean clean-kernels
+.PHONY: demo test plain light dist slurm fuzz unit lint types format docs tutorials clean clean-kernels
 
 demo: .venv/installed
 	$(BIN)/allocopt solve @tiny --strategy scas --solver dp
@@ -45,6 +45,17 @@ light: .venv-light/installed
 	.venv-light/bin/python -m pip install --quiet "numba==0.60.*" pydantic typer pytest hypothesis pytest-xdist
 	.venv-light/bin/python -m pip install --quiet --no-deps --editable .
 	@touch $@
+
+# The sdist and the wheel, as PyPI checks them. The wheel is installed with the light core alone, and has to solve.
+dist: .venv/installed-dev
+	rm -rf dist build/trial
+	$(BIN)/python -m build --outdir dist >/dev/null
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv build/trial
+	build/trial/bin/python -m pip install --quiet --constraint constraints.txt numba numpy pydantic typer
+	build/trial/bin/python -m pip install --quiet --no-deps dist/*.whl
+	cd build/trial && unset PYTHONPATH && bin/allocopt --version && bin/allocopt solve @tiny
+	rm -rf build/trial
 
 # Kernels as plain Python, which shows their lines that no test of these reaches.
 plain: .venv/installed-dev
@@ -92,7 +103,7 @@ tutorials: .venv/installed-dev
 	@touch .venv/installed $@
 
 clean:
-	rm -rf .venv .venv-light build *.egg-info
+	rm -rf .venv .venv-light build dist *.egg-info
 
 clean-kernels:
 	rm -f allocopt/kernels/__pycache__/*.kernel

@@ -28,7 +28,9 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.glob("guide/*.md")), *sorted(DOCS.glob
 TRACES = {"trace.swf.gz": 256, "jobs.swf": 128}
 """Traces of which pages speak, and the processors of their machines; small ones are drawn in their places."""
 
-NOT_RUN = {"python -m venv", "pip install", "allocopt fetch-trace", "allocopt train", "allocopt reproduce"}
+NOT_RUN = {
+    "python -m venv", "pip install", "docker build", "allocopt fetch-trace", "allocopt train", "allocopt reproduce"
+}  # fmt: skip
 """How the blocks of README and guide begin that are not run."""
 
 SAID = re.compile(r"^print\(.*\) +# (\S.*)$", re.MULTILINE)

@@ -24,7 +24,7 @@ PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md"])
 NOTEBOOKS = sorted(DOCS.glob("tutorials/*.ipynb"))
 PROGRAM: Any = typer.main.get_command(program())
 
-NAMING = [*PAGES, ROOT / "CONTRIBUTING.md"]
+NAMING = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "RELEASING.md"]
 TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
 MATHEMATICS = ("asax.md", "coallocation.md", "dcas.md", "free.md", "knapsack.md", "mathematics.md", "scas.md")
 """Pages with theorems and models, each of which is to say which tests check them."""
@@ -113,12 +113,17 @@ def test_the_picture_of_the_readme_is_what_its_script_draws(monkeypatch: pytest.
     assert script.drawing(script.window()) == script.PICTURE.read_text(encoding="utf-8")
 
 
-def test_a_citation_names_this_version() -> None:
+def test_citation_and_changelog_name_this_version_and_its_date() -> None:
     citation = yaml.safe_load(text_of(ROOT / "CITATION.cff"))
     project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
     assert {"cff-version", "message", "title", "authors"} <= citation.keys()
-    same = ("version", "license", "keywords")
-    assert {key: str(citation[key]) for key in same} == {key: str(project[key]) for key in same}
+    assert {key: citation[key] for key in ("license", "keywords")} == {
+        key: project[key] for key in ("license", "keywords")
+    }
+    # Changes since then stand above, under "Unreleased".
+    newest = re.findall(r"^## (\d\S*) \((\S+)\)$", text_of(ROOT / "CHANGELOG.md"), re.MULTILINE)[0]
+    assert newest == (allocopt.__version__, citation["date-released"])
+    assert citation["version"] == allocopt.__version__
 
 
 def test_the_first_page_links_every_page_of_guide_and_methods() -> None:

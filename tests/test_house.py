@@ -1,6 +1,7 @@
 """The rules of the house: which way imports run, what is loaded when, what is documented, what is shipped."""
 
 import ast
+import email
 import functools
 import importlib
 import inspect
@@ -9,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -50,6 +52,11 @@ LAYERS = (
     ("__main__",),
 )
 """Parts of `allocopt`, each of which imports those of earlier lines alone."""
+IN_SDIST = {
+    "CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "constraints.txt", "pyproject.toml",
+    "setup.cfg", "setup.py",
+}  # fmt: skip
+"""Files of an sdist beside the packages."""
 HEAVY = ("numba", "torch", "ortools", "pyscipopt", "scipy", "pandas", "networkx", "simanneal")
 FILES = sorted(path for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -192,8 +199,9 @@ def test_every_public_name_is_there() -> None:
         _ = package.nothing
 
 
-def test_the_version_is_that_of_the_distribution() -> None:
-    assert importlib.import_module("allocopt").__version__ == PROJECT["project"]["version"]
+def test_the_version_of_the_distribution_is_read_from_the_package() -> None:
+    assert "version" in PROJECT["project"]["dynamic"]
+    assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "allocopt.version.__version__"}
 
 
 SOLVERS = [
@@ -220,28 +228,58 @@ def test_the_installed_distribution_has_the_entry_points_of_the_project() -> Non
     assert installed == PROJECT["project"]["entry-points"]
 
 
-@pytest.mark.slow
-def test_the_wheel_holds_the_four_packages_and_their_data_and_nothing_else(tmp_path: Path) -> None:
-    checkout, wheels = tmp_path / "checkout", tmp_path / "wheels"
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Build an sdist and, from it, a wheel; return a copy of the checkout, and the folder of both files."""
+    folder = tmp_path_factory.mktemp("distributions")
+    checkout, built = folder / "checkout", folder / "dist"
     leave_out = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
     shutil.copytree(ROOT, checkout, ignore=leave_out)
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(wheels), str(checkout)]
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(built), str(checkout)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    (wheel,) = wheels.glob("allocopt-*.whl")
+    return checkout, built
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("distributions")
+def test_sdist_and_wheel_hold_the_four_packages_and_their_data_and_nothing_else(
+    distributions: tuple[Path, Path],
+) -> None:
+    checkout, built = distributions
+    (wheel,), (sdist,) = built.glob("allocopt-*.whl"), built.glob("allocopt-*.tar.gz")
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    expected = {
-        str(path.relative_to(checkout))
+    paths = {
+        path.relative_to(checkout).as_posix()
         for package in PACKAGES
         for path in (checkout / package).rglob("*")
         if path.suffix in (".py", ".safetensors", ".toml")
         or path.name == "py.typed"
         or path.parent == checkout / "allocopt" / "data"
     }
-    assert held == {name.replace("\\", "/") for name in expected}
+    assert held == paths
     assert {name.split("/")[0] for name in held} == set(PACKAGES)
     shipped = {"allocopt/py.typed", "allocopt/data/tiny.jsonl", "learned/weights/nsa-cnn-3.safetensors"}
     assert shipped <= held
+    with tarfile.open(sdist) as archive:
+        files = {member.name.partition("/")[2] for member in archive if member.isfile()}
+    assert {name for name in files if not name.startswith("allocopt.egg-info/")} == held | IN_SDIST
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("distributions")
+def test_the_wheel_names_version_and_licence_and_its_readme_links_no_file_of_a_checkout(
+    distributions: tuple[Path, Path],
+) -> None:
+    (wheel,) = distributions[1].glob("allocopt-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = email.message_from_bytes(archive.read(name))
+    assert metadata["Version"] == importlib.import_module("allocopt").__version__
+    assert metadata["License-Expression"] == PROJECT["project"]["license"]
+    links = re.findall(r"\]\(([^)\s]+)", metadata.get_payload())
+    assert any(f"/v{metadata['Version']}/docs/" in link for link in links)
+    assert [link for link in links if not link.startswith("https://")] == []
 
 
 def test_every_package_that_is_needed_is_imported() -> None:
