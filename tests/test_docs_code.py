@@ -12,13 +12,17 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from support.notebooks import settled
-from support.pages import Step, fits, steps_of
+from support.pages import Step, fits, in_tables, steps_of
 
+from allocopt.cli.main import program
 from allocopt.traces.generators import lublin_workload
 from allocopt.traces.text import Swf
 
@@ -47,8 +51,8 @@ CLUSTER = {"sacct": SACCT, "squeue": "11 4\n12 8\n13 3\n", "sinfo": "n[3-14,20-2
 
 NODE = """\
 NodeName=n{number} Arch=x86_64 CoresPerSocket=8
-   CPUAlloc={used} CPUTot=8 ActiveFeatures=(null) Gres=(null)
-   RealMemory=32000 AllocMem=0 Sockets=1 Boards=1
+   CPUAlloc={cores} CPUTot=8 ActiveFeatures=(null) Gres=(null)
+   RealMemory=32000 AllocMem={memory} Sockets=1 Boards=1
    State=IDLE ThreadsPerCore=1 Weight=1
 
 """
@@ -60,9 +64,30 @@ JobId={number} JobName=job
    MinCPUsNode=1 MinMemoryNode=1G OverSubscribe=OK
 
 """
+RUNNING = """\
+JobId={number} JobName=job
+   JobState=RUNNING Reason=None Dependency=(null)
+   Requeue=1 BatchFlag=1
+   Partition=main AllocNode:Sid=login:1
+   NodeList=n{node}
+   NumNodes=1 NumCPUs=4 NumTasks=4 CPUs/Task=1 ReqB:S:C:T=0:0:*:*
+   TRES=cpu=4,mem=1G,node=1
+   MinCPUsNode=1 MinMemoryNode=1G OverSubscribe=OK
+
+"""
+IN_USE = (1, 2)
+"""Numbers of the nodes on which a job runs."""
 SHOWN = {
-    "node": "".join(NODE.format(number=number, used=8 * (number < 3)) for number in range(1, 33)),
-    "job": "".join(JOB.format(number=number) for number in range(1, 4)),
+    "node": "".join(
+        NODE.format(number=number, cores=4 * (number in IN_USE), memory=1024 * (number in IN_USE))
+        for number in range(1, 33)
+    ),
+    "job": "".join(
+        [
+            *(JOB.format(number=number) for number in range(1, 4)),
+            *(RUNNING.format(number=10 + node, node=node) for node in IN_USE),
+        ]
+    ),
     "reservation": "No reservations in the system\n",
 }
 """What `scontrol show` prints."""
@@ -81,6 +106,7 @@ FILES = {
     "jobs.csv": "JobIDRaw,Submit,Elapsed,TimelimitRaw,NNodes,NTasks,ReqMem,State\n1,0,600,20,1,4,1G,COMPLETED\n",
     "nodes.csv": "sn,cpu_milli,memory_mib,gpu,model\na,64000,262144,4,T4\nb,64000,262144,4,\n",
     "pods.csv": "cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n4000,1,1,700,\n4000,1,1,300,T4\n4000,1,2,1000,\n",
+    "power.csv": "active_cores,power_w\n0,20\n1,26\n2,32\n4,44\n8,68\n",
     "grid.toml": 'time_limit = 1.0\n[[instances]]\nfiles = ["@tiny"]\n[[solvers]]\nname = "greedy"\n',
 }
 
@@ -120,14 +146,14 @@ def test_the_python_of_a_page_runs_and_prints_what_it_says(
         assert [comment for comment in said(step.body) if comment not in printed.getvalue()] == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", pages_with("sh"))
-def test_the_commands_of_a_page_run_and_print_what_it_shows(
-    page: Path, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    work, programs, cache = (tmp_path / name for name in ("work", "bin", "cache"))
-    for folder in (work, programs, cache / "allocopt" / "traces"):
-        folder.mkdir(parents=True)
+def shell(folder: Path, fetched: Path | None = None) -> Callable[[str], str]:
+    """Return a function that runs commands beside the files of which pages speak, and returns what they print.
+
+    ``fetched`` is a trace that KTH-SP2 names.
+    """
+    work, programs, cache = (folder / name for name in ("work", "bin", "cache"))
+    for path in (work, programs, cache / "allocopt" / "traces"):
+        path.mkdir(parents=True)
     prepare(work)
     scripts = {name: f"cat <<'END'\n{text}END\n" for name, text in CLUSTER.items()}
     scripts["scontrol"] = "".join(f"[ $2 = {what} ] && cat <<'END'\n{text}END\n" for what, text in SHOWN.items())
@@ -135,24 +161,51 @@ def test_the_commands_of_a_page_run_and_print_what_it_shows(
     for name, body in {**scripts, "allocopt": f'exec "{sys.executable}" -P -m allocopt "$@"\n'}.items():
         (programs / name).write_text(f"#!/bin/sh\n{body}")
         (programs / name).chmod(0o755)
-    if "KTH-SP2" in "".join(step.body for step in blocks_of(page, "sh")):
-        (trace,) = request.getfixturevalue("shared_data").glob("traces/KTH-SP2-*.swf.gz")
-        shutil.copy(trace, cache / "allocopt" / "traces" / "KTH-SP2.swf.gz")
+    if fetched is not None:
+        shutil.copy(fetched, cache / "allocopt" / "traces" / "KTH-SP2.swf.gz")
     variables = {
         **os.environ,
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "XDG_CACHE_HOME": str(cache),
         "COLUMNS": "160",
     }
+
+    def run(body: str) -> str:
+        command = ["bash", "-euo", "pipefail", "-c", body]
+        done = subprocess.run(command, cwd=work, env=variables, capture_output=True, text=True)
+        assert done.returncode == 0, f"{body}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", pages_with("sh"))
+def test_the_commands_of_a_page_run_and_print_what_it_shows(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    fetched = None
+    if "KTH-SP2" in "".join(step.body for step in blocks_of(page, "sh")):
+        (fetched,) = request.getfixturevalue("shared_data").glob("traces/KTH-SP2-*.swf.gz")
+    run = shell(tmp_path, fetched)
     printed = ""
     for step in steps_of(page):
         if step.language == "sh":
-            command = ["bash", "-euo", "pipefail", "-c", step.body]
-            done = subprocess.run(command, cwd=work, env=variables, capture_output=True, text=True)
-            assert done.returncode == 0, f"{step.body}\n{done.stdout}\n{done.stderr}"
-            printed = done.stdout
+            printed = run(step.body)
         elif step.language == "text":
             assert fits(settled(step.body), settled(printed)), f"the page shows\n{step.body}\nprinted is\n{printed}"
+
+
+@pytest.mark.slow
+def test_every_command_of_the_table_of_questions_runs(tmp_path: Path) -> None:
+    questions = (DOCS / "which_command.md").read_text(encoding="utf-8")
+    runs, live = questions.split("## Beside a running cluster")
+    run = shell(tmp_path)
+    for command in [*(step.body for step in blocks_of(DOCS / "which_command.md", "sh")), *in_tables(runs)]:
+        run(command)
+    named = {command.split()[1] for command in in_tables(runs + live)}
+    commands: Any = typer.main.get_command(program())
+    assert sorted(set(commands.commands) - named) == []
 
 
 def test_blocks_of_readme_and_guide_that_are_not_run_are_few() -> None:

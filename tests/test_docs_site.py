@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from support.pages import in_tables
 
 import allocopt
 from allocopt.cli.main import program
@@ -57,7 +58,8 @@ def command_lines(text: str) -> list[list[str]]:
         for line in block.splitlines()
         if line.startswith("allocopt ")
     ]
-    return [re.split(r" # | \| | > ?| >\S", line)[0].split() for line in [*INDENTED.findall(text), *fenced]]
+    cells = [command.removeprefix("allocopt ") for command in in_tables(text)]
+    return [re.split(r" # | \| | > ?| >\S", line)[0].split() for line in [*INDENTED.findall(text), *fenced, *cells]]
 
 
 def unknown(words: list[str]) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+IN_TABLE = re.compile(r"\| `(allocopt [^`|]+)` (?=\|)")
 FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 DOTS = re.compile(r"(?<!\.)\.{3}(?!\.)")
 
@@ -26,6 +27,11 @@ def steps_of(page: Path) -> list[Step]:
     """Return the fenced blocks of a page."""
     found = FENCE.finditer(page.read_text(encoding="utf-8"))
     return [Step(match["language"], match["body"]) for match in found]
+
+
+def in_tables(text: str) -> list[str]:
+    """Return the commands that stand alone in the cells of tables."""
+    return IN_TABLE.findall(text)
 
 
 def fits(shown: str, printed: str) -> bool:
