@@ -8,7 +8,7 @@ import time
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.util import find_spec
@@ -37,6 +37,27 @@ NOT_TENSORS = (
 """Exceptions that archives and torch raise if the bytes are not a file of tensors."""
 
 
+SPENT: Mapping[str, Callable[[], float]] = {"seconds": time.monotonic, "processor_s": time.process_time}
+"""Columns of a curve with the seconds that the training has taken: wall clock, and processor time of this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """Measures the seconds that a training has taken, by the names of `SPENT`."""
+
+    offsets: Mapping[str, float]  # What each of its clocks shows when the training has taken 0 s
+
+    @classmethod
+    def after(cls, rows: Sequence[Mapping[str, float]]) -> "_Clock":
+        """Return the clock of a training that has these rows."""
+        before = rows[-1] if rows else {}
+        return cls({name: clock() - before.get(name, 0.0) for name, clock in SPENT.items()})
+
+    def spent(self) -> dict[str, float]:
+        """Return the seconds taken so far, rounded to milliseconds."""
+        return {name: round(clock() - self.offsets[name], 3) for name, clock in SPENT.items()}
+
+
 def _run_updates(
     learner: Learner, total: int, request: TrainingRequest, identity: dict[str, Any], workers: Workers = ALONE
 ) -> Iterator[TrainingProgress]:
@@ -57,16 +78,16 @@ def _run_updates(
         except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             raise _damaged(request.folder / NAME) from None
     started = saved = time.monotonic()
-    before = rows[-1]["seconds"] if rows else 0.0
+    clock = _Clock.after(rows)
     if len(rows) == total:
         # The training may have crashed between the last checkpoint and the weights, which the caller writes.
-        measures = {name: value for name, value in rows[-1].items() if name not in ("update", "seconds")}
+        measures = {name: value for name, value in rows[-1].items() if name not in ("update", *SPENT)}
         yield TrainingProgress(total, total, measures)
     while len(rows) < total:
         with interruption_held() as interrupted:
             measures = learner.update(len(rows) / total)
         now = time.monotonic()
-        rows.append({"update": float(len(rows) + 1), "seconds": round(before + now - started, 3), **measures})
+        rows.append({"update": float(len(rows) + 1), **clock.spent(), **measures})
         is_late = request.minutes is not None and now - started >= 60 * request.minutes
         # Write a checkpoint after the first update, too, so that an early interruption loses little.
         is_due = now - saved >= BETWEEN_CHECKPOINTS_S or len(rows) == 1

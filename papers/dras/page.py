@@ -1,7 +1,7 @@
 """DRAS: times of decisions, and a page with tables and plots of the results of ``allocopt reproduce``.
 
 Run ``allocopt reproduce dras-figure5`` to ``dras-figure11``, ``dras-figure6-rewards``, ``dras-table4``,
-``dras-figure7-cori``, ``dras-reasons`` and ``dras-rewards`` first, with ``--option trained=FOLDER``
+``dras-figure7-cori``, ``dras-reasons``, ``dras-rewards`` and ``dras-networks`` first, with ``--option trained=FOLDER``
 for the weights of several trainings. ``--rows`` is the folder with the result files; sections without files are
 left out.
 ``--decisions`` prints the times of decisions and updates alone and writes nothing. ``--jitter DATA`` schedules the
@@ -30,6 +30,7 @@ from papers.dras.cori_figure import DAYS, DRAWS
 from papers.dras.curves import AT_END, ORDERS, REWARDS
 from papers.dras.figures import KIVIAT, SURGE_METHODS, metrics_of
 from papers.dras.network import decision_times, update_times
+from papers.dras.networks import JITTER, JOBSETS
 from papers.pages import (
     ByRow,
     Row,
@@ -86,11 +87,21 @@ SELECTIONS = {
     ),
     "loads": Selection("dras-reasons", "load (.*)", _BY_LOAD),
     "rewards": Selection("dras-rewards", "(.*)", _BY_REWARD),
+    "network_seeds": Selection(
+        "dras-networks",
+        "(.*)",
+        {
+            "mean wait / FCFS/B, by seed": 3,
+            "max wait / FCFS/B, by seed": 2,
+            "processor minutes of a training": 1,
+        },
+    ),
     "cori": Selection("dras-figure7-cori", "(.*)", _ON_CORI),
 }
 COMPARED = {
     "cori_ratios": ("dras-figure7-cori", "(.*)", ("mean wait / FCFS/B", "max wait / FCFS/B", _SLOWDOWN)),
     "figure10_pairs": ("dras-figure10", "pairs: (.*)", ("mean wait", "max wait")),
+    "networks": ("dras-networks", "(.*)", ("mean wait / FCFS/B", "max wait / FCFS/B")),
     "weeks": ("dras-reasons", f"weeks ((?!.*{REFERENCE}).*)", ("mean wait / FCFS/B", "max wait / FCFS/B")),
 }
 """Artifact, rows and columns of the tables of paired ratios by place; see `_paired_table`."""
@@ -212,7 +223,7 @@ BESIDE = {"figure6": "dras-figure6-rewards"}
 """Further artifacts whose rows a picture needs."""
 
 JITTER_FILE = "dras-jitter.json"
-JITTER, VARIANTS = 0.05, 20
+VARIANTS = 20
 JITTERED = ("WFP3/B", "UNICEP/B", "DRAS-PPO")
 """Methods that are compared with `REFERENCE` on variants of the held-out days; agents use the shipped weights."""
 
@@ -311,6 +322,7 @@ def main() -> None:
         "draws": DRAWS,
         "days": DAYS,
         "surge_seeds": _surge_seeds(read_rows(options.rows, "dras-figure10")),
+        "network_jobsets": JOBSETS,
         "variants": VARIANTS,
         "last_variant": VARIANTS - 1,
         "jitter": JITTER,

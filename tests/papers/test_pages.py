@@ -124,6 +124,7 @@ SELECTED = {
         "loads": "load 0.85: FCFS/B",
         "figure10_gates": "all seeds: DRAS-PPO, dynamic, gated",
         "rewards": "as shipped: DRAS-DQL",
+        "network_seeds": "load 1: DRAS-PG, paper, Eq. 1 alone",
         "cori": "FCFS/B",
     },
     "irmasim": {"figure7": "100 jobs: baseline below contention", "figure8": "100 jobs: baseline below contention"},
@@ -177,6 +178,7 @@ PAIRS = {
         ("dras-figure7-cori", "DRAS-PPO", COMPARED["cori_ratios"][2]),
         ("dras-figure10", "pairs: DRAS-PPO / FCFS/B, surge", COMPARED["figure10_pairs"][2]),
         ("dras-reasons", "weeks 4: DRAS-PPO", COMPARED["weeks"][2]),
+        ("dras-networks", "load 1: DRAS-PG, paper, Eq. 1 alone", COMPARED["networks"][2]),
     ]
 }
 """Rows of the tables with intervals of paired ratios: artifact, row and columns."""

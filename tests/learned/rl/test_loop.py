@@ -52,7 +52,7 @@ def test_a_training_that_is_cut_off_again_and_again_ends_as_one_that_is_not(tmp_
         done, resumes = last.done, True
     assert cut.place.tolist() == whole.place.tolist()
     curves = [(tmp_path / name / "curve.csv").read_text().splitlines() for name in ("whole", "cut")]
-    without_time = [[line.split(",")[2:] for line in curve] for curve in curves]
+    without_time = [[line.split(",")[3:] for line in curve] for curve in curves]
     assert without_time[0] == without_time[1]
     assert len(curves[0]) == 8
 
