@@ -31,8 +31,8 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /allocopt
 COPY . .
-# Builds of torch without CUDA, which saves 5 GB.
-ARG PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu
+# Give the address of an index with builds of torch without CUDA to save 5 GB.
+ARG PIP_EXTRA_INDEX_URL
 RUN PIP_NO_CACHE_DIR=1 make .venv/installed-dev
 ENV PATH=/allocopt/.venv/bin:$PATH
 CMD ["bash"]
