@@ -71,7 +71,7 @@ def make_plugin(
         except ModuleNotFoundError as error:
             if error.name is None:
                 raise
-            raise MissingPackageError(f"{what} needs the package {error.name!r}, which is not installed") from None
+            raise MissingPackageError.of(f"{what} needs", error.name) from None
         if not callable(factory):
             raise PluginError(f"{what}: its entry point {entry.value!r} is {factory!r}, must be a class")
         values: dict[str, Any] = {}

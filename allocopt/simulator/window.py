@@ -14,7 +14,7 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import Topology
-from allocopt.errors import InvalidProblemError, MissingPackageError, NoSolutionError, UsageError
+from allocopt.errors import InvalidProblemError, NoSolutionError, UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.knapsack.problem import EQUAL_WEIGHTS, LEAST_ESTIMATE_S, KnapsackJob, KnapsackProblem, Reward
 from allocopt.problems.placement.problem import PlacementProblem
@@ -30,7 +30,7 @@ from allocopt.simulator.schedule import HOP_COST
 from allocopt.simulator.view import View
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver
-from allocopt.solving.solve import solve
+from allocopt.solving.solve import check_available, solve
 from allocopt.solving.verify import verify
 from allocopt.solving.windows import KINDS, check_window_solver, window_solver
 from allocopt.traces.workload import Workload
@@ -194,9 +194,8 @@ class WindowScheduler:
         check_window_solver(self.solver)
         found = {kind: window_solver(self.solver, kind) for kind in KINDS}
         told = self.solver if isinstance(self.solver, str) else self.solver.name
-        if not all(solver.is_available() for solver in found.values()):
-            fault = "is not available: a package that it needs is not installed"
-            raise MissingPackageError(f"solver {told!r} {fault}")
+        for solver in found.values():
+            check_available(solver)
         strategies = found[TopologyProblem.kind].capabilities.strategies
         taken = [strategy for strategy in Strategy if strategy in strategies]
         if self.strategy is not None and self.strategy not in taken:
