@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import numpy as np
 
 import allocopt
+from allocopt.formulations.backends import cp_sat, highs, scip
+from allocopt.formulations.backends.program import Request
+from allocopt.formulations.coallocation import CoallocationModel
 from allocopt.problems.coallocation.generate import synthetic_coallocation
 from allocopt.problems.coallocation.pairs import Pairs
 from allocopt.problems.coallocation.problem import CoallocationObjective
 from allocopt.report.words import Cell, aligned_table
-from formulations.backends import cp_sat, highs, scip
-from formulations.backends.program import Request
-from formulations.coallocation import CoallocationModel
 from papers.pages import page_parser, write_page
 
 HOSTS, GUESTS, LIMIT_S = 200, 100, 1.0

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from allocopt.arrays import FloatArray
+from allocopt.heuristics.scheduling.queue_orders import NetworkOrder
+from allocopt.learned.priorities.training import EvolvedPriorityTraining
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.scoring import FEATURES
 from allocopt.simulator.simulate import as_scheduler
 from benchmarks.evolved_priority import LONGEST, WAIT, Rival, found_weights, judged_logs, measured, shown
-from heuristics.scheduling.queue_orders import NetworkOrder
-from learned.priorities.training import EvolvedPriorityTraining
 from papers.pages import page_parser, write_page
 
 TRAINED_ON = {

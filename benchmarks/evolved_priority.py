@@ -13,7 +13,12 @@ import numpy as np
 from allocopt.arrays import FloatArray
 from allocopt.cluster.cluster import Cluster
 from allocopt.errors import BadFileError
+from allocopt.heuristics.scheduling.multifactor import Multifactor
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed, NetworkOrder, ShortestJobFirst
 from allocopt.kernels.ready import make_ready
+from allocopt.learned.priorities.policy import EvolvedPriority
+from allocopt.learned.priorities.training import OrderTraining
+from allocopt.learned.weights import shipped_weights
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.rooms import kernels_of
 from allocopt.simulator.rules import Backfill
@@ -22,11 +27,6 @@ from allocopt.simulator.simulate import as_scheduler, simulate
 from allocopt.traces.reading import read_workload
 from allocopt.traces.variants import JITTER, Interval, varied_run_times
 from allocopt.traces.workload import UNKNOWN_USER, Workload
-from heuristics.scheduling.multifactor import Multifactor
-from heuristics.scheduling.queue_orders import FirstComeFirstServed, NetworkOrder, ShortestJobFirst
-from learned.priorities.policy import EvolvedPriority
-from learned.priorities.training import OrderTraining
-from learned.weights import shipped_weights
 from papers.pages import page_parser, write_page
 
 LOGS = {

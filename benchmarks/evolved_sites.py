@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+from allocopt.heuristics.scheduling.multifactor import Multifactor
+from allocopt.heuristics.scheduling.queue_orders import NetworkOrder
+from allocopt.learned.priorities.training import EvolvedPriorityTraining, MultifactorTraining
+from allocopt.learned.rl.traces import read_on_cluster
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import as_scheduler
 from benchmarks.evolved_priority import HEADER, WAIT, Rival, found_weights, measured, shown
-from heuristics.scheduling.multifactor import Multifactor
-from heuristics.scheduling.queue_orders import NetworkOrder
-from learned.priorities.training import EvolvedPriorityTraining, MultifactorTraining
-from learned.rl.traces import read_on_cluster
 from papers.pages import page_parser, write_page
 
 SITES = {"ubhpc": "workload_week.events.gz", "micro": "jobs500.events"}

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 import allocopt
+from allocopt.formulations.knapsack import _add_counted_jobs, _Items
 from allocopt.problems.knapsack.generate import synthetic_knapsack
 from allocopt.problems.knapsack.packing import Gains
 from allocopt.report.words import Cell, aligned_table
-from formulations.knapsack import _add_counted_jobs, _Items
 from papers.pages import page_parser, write_page
 
 NODES, WINDOW = 4360, 50

@@ -10,7 +10,12 @@ import numpy as np
 import allocopt
 from allocopt.cluster.options import FatTreeOptions
 from allocopt.cluster.topology import FatTree
+from allocopt.heuristics.topology.lns.solver import Lns
+from allocopt.heuristics.topology.lns.state import EncodedProblem, Moves, State
 from allocopt.kernels.random import folded
+from allocopt.learned.prices.network import Prediction, Weights, features_of, predict
+from allocopt.learned.prices.solver import LnsPrices, begin_following, glance
+from allocopt.learned.prices.training import EVALUATION_SEEDS
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.generate import drawn_window
 from allocopt.problems.topology.tables import encode, group_tree
@@ -19,11 +24,6 @@ from allocopt.simulator.window import solver_allocator, windows
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.traces.generators import uniform_workload
-from heuristics.topology.lns.solver import Lns
-from heuristics.topology.lns.state import EncodedProblem, Moves, State
-from learned.prices.network import Prediction, Weights, features_of, predict
-from learned.prices.solver import LnsPrices, begin_following, glance
-from learned.prices.training import EVALUATION_SEEDS
 from papers.pages import page_parser, write_page
 
 SEEDS = (0, 1, 2)

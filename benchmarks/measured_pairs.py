@@ -8,11 +8,11 @@ import numpy as np
 
 import allocopt
 from allocopt.arrays import IntArray
+from allocopt.learned.asax.scheduler import Asax, Decision
+from allocopt.learned.asax.trees import Experts, State
 from allocopt.problems.coallocation.generate import MeasuredPairs
 from allocopt.report.words import Cell, aligned_table
 from allocopt.traces.job_profile import StageKind
-from learned.asax.scheduler import Asax, Decision
-from learned.asax.trees import Experts, State
 from papers.pages import page_parser, write_page
 
 HOSTS, GUESTS = 200, 100

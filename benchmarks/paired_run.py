@@ -16,6 +16,7 @@ from scipy.stats import t as student
 from allocopt.arrays import FloatArray
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import FatTree
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.metrics import Trim, measure
@@ -29,7 +30,6 @@ from allocopt.solving.protocol import Capabilities, IncumbentCallback, Solver, g
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from papers.pages import page_parser, write_page
 
 BATCHES, BATCH, QUICK_BATCH = 20, 1000, 100

@@ -8,10 +8,10 @@ import numpy as np
 
 import allocopt
 from allocopt.errors import UsageError
+from allocopt.formulations.backends.solver import pool_of
 from allocopt.report.words import Cell, aligned_table
 from allocopt.solving.solve import check_takes
 from allocopt.topology import TopologyProblem
-from formulations.backends.solver import pool_of
 from papers.pages import page_parser, write_page
 
 LIMIT_S = 1.0

@@ -10,6 +10,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from allocopt.envs.dras.task import DrasEpisodes, DrasOptions, ObservationName, Observing
+from allocopt.heuristics.scheduling.queue_orders import (
+    FirstComeFirstServed,
+    LargestFirst,
+    ShortestJobFirst,
+    SmallestAreaFirst,
+    Unicep,
+    Wfp3,
+)
+from allocopt.heuristics.scheduling.two_level import AtRandom, InOrder
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.schedule import Schedule
@@ -18,15 +27,6 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import TwoLevelScheduler
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import (
-    FirstComeFirstServed,
-    LargestFirst,
-    ShortestJobFirst,
-    SmallestAreaFirst,
-    Unicep,
-    Wfp3,
-)
-from heuristics.scheduling.two_level import AtRandom, InOrder
 from papers.pages import page_parser, write_page
 
 NODES = 4_360

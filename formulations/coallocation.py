@@ -29,13 +29,13 @@ from scipy.optimize import linear_sum_assignment
 
 from allocopt.arrays import IntArray
 from allocopt.coallocation import CoallocationSolver
+from allocopt.formulations.backends.program import BinaryProgram, Formulation, Rows, column_numbers, names_of
+from allocopt.formulations.backends.solver import BackEndSolver
 from allocopt.problems.coallocation.certificates import HostPrices
 from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation, CoallocationProblem, GuestPlace
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from formulations.backends.program import BinaryProgram, Formulation, Rows, column_numbers, names_of
-from formulations.backends.solver import BackEndSolver
 
 PRICE_STEP = 1e-13  # relative change of prices that counts as rounding
 ROUNDING = 1e-12  # relative; exceeds the rounding error of sums of values

@@ -29,6 +29,8 @@ from numba import boolean, float64, int64, uint64, void
 from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.formulations.backends.program import BinaryProgram, Formulation, Names, Rows
+from allocopt.formulations.backends.solver import CP_SAT, BackEndSolver
 from allocopt.kernels.compiled import kernel
 from allocopt.knapsack import KnapsackSolver
 from allocopt.problems.knapsack import KnapsackProblem, Selection
@@ -37,8 +39,6 @@ from allocopt.problems.knapsack.packing import ROUNDING, Gains
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import rounded
 from allocopt.solving.budget import Budget
-from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
-from formulations.backends.solver import CP_SAT, BackEndSolver
 
 BitArray = NDArray[np.uint64]
 

@@ -24,6 +24,8 @@ import numpy as np
 
 from allocopt.arrays import IntArray, places_by_value
 from allocopt.cluster.topology import HopFormula
+from allocopt.formulations.backends.program import BinaryProgram, Formulation, Rows, column_numbers, names_of
+from allocopt.formulations.backends.solver import BackEndSolver
 from allocopt.placement import NodeTasks, PlacementProblem, Placements, PlacementSolver
 from allocopt.problems.placement.certificates import LeafPrices
 from allocopt.problems.placement.window import PlacementArrays
@@ -31,8 +33,6 @@ from allocopt.solving import Run, StopReason
 from allocopt.solving.base import ask
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver
-from formulations.backends.program import BinaryProgram, Formulation, Rows, column_numbers, names_of
-from formulations.backends.solver import BackEndSolver
 
 LOGGER = logging.getLogger(__name__)
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from support.agents import write_permuted
 
+from allocopt.learned.rl.training import RESERVED
+from allocopt.learned.weights import FOLDER
 from allocopt.problems.instances import read_problems
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.solution_files import read_best_known
 from allocopt.solving.solve import solve
-from learned.rl.training import RESERVED
-from learned.weights import FOLDER
 
 ROOT = Path(__file__).resolve().parents[1]
 INSTANCES = ROOT / "instances"

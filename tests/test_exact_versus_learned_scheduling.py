@@ -11,6 +11,9 @@ from support.simulations import assert_lawful
 
 from allocopt.envs.dras.dynamics import CAPABILITY
 from allocopt.envs.dras.task import DrasOptions, Observing
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed
+from allocopt.learned.dras.policies import Agent
+from allocopt.learned.weights import find_weights, shipped_weights
 from allocopt.problems.knapsack import Reward
 from allocopt.simulator.decisions import Decision, Start
 from allocopt.simulator.rules import Backfill, Mode, Reservations, Rules
@@ -21,9 +24,6 @@ from allocopt.simulator.view import View
 from allocopt.simulator.window import OptimizationScheduler
 from allocopt.solving.solve import solve
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from learned.dras.policies import Agent
-from learned.weights import find_weights, shipped_weights
 
 MACHINE, JOBS = 24, 90
 UNTRAINED = "untrained"

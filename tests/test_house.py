@@ -22,15 +22,17 @@ import pytest
 from allocopt.envs import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("allocopt", "formulations", "heuristics", "learned")
+LINKED = ("formulations", "heuristics", "learned")
+"""Folders of the checkout that are imported as packages of `allocopt`."""
+FOLDERS = ("allocopt", *LINKED)
 MAY_IMPORT = {
     "allocopt": {"allocopt"},
     "formulations": {"allocopt", "formulations"},
     "heuristics": {"allocopt", "heuristics"},
-    "learned": set(PACKAGES),
-    "papers": {*PACKAGES, "papers"},
+    "learned": set(FOLDERS),
+    "papers": {*FOLDERS, "papers"},
 }
-"""What each package may import; `papers` is not shipped."""
+"""What each folder may import; `papers` is not shipped."""
 LAYERS = (
     ("version", "errors", "interruption", "child_process", "gymnasium_hook", "arrays", "notebook", "data"),
     ("files", "local_http", "tables"),
@@ -53,8 +55,8 @@ LAYERS = (
 )
 """Parts of `allocopt`, each of which imports those of earlier lines alone."""
 IN_SDIST = {
-    "CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "constraints.txt", "pyproject.toml",
-    "setup.cfg", "setup.py",
+    "CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "constraints.txt",
+    "pyproject.toml", "setup.cfg", "setup.py",
 }  # fmt: skip
 """Files of an sdist beside the packages."""
 HEAVY = ("numba", "torch", "ortools", "pyscipopt", "scipy", "pandas", "networkx", "simanneal")
@@ -92,8 +94,13 @@ def loaded_after(code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
+def folder_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0]
+
+
 def module_of(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    return f"allocopt.{name}" if folder_of(path) in LINKED else name
 
 
 MODULES = {module_of(path): path for path in FILES}
@@ -121,7 +128,11 @@ def circles(graph: dict[str, set[str]]) -> list[set[str]]:
 
 def test_parts_of_the_package_import_in_the_order_of_the_layers() -> None:
     place = {part: number for number, layer in enumerate(LAYERS) for part in layer}
-    part_of = {name: name.split(".")[1] for name in MODULES if name.startswith("allocopt.")}
+    part_of = {
+        name: name.split(".")[1]
+        for name, path in MODULES.items()
+        if folder_of(path) == "allocopt" and name != "allocopt"
+    }
     assert {part for part in part_of.values() if part not in place} == set()
     upwards = {
         (name, target)
@@ -143,9 +154,9 @@ def test_no_files_and_no_parts_import_in_a_circle() -> None:
 
 
 def test_imports_run_one_way() -> None:
-    package_of = {name: name.split(".")[0] for name in MODULES}
-    taken = {(name, package_of[target]) for name, targets in imports().items() for target in targets}
-    assert {(name, package) for name, package in taken if package not in MAY_IMPORT[package_of[name]]} == set()
+    in_folder = {name: folder_of(path) for name, path in MODULES.items()}
+    taken = {(name, in_folder[target]) for name, targets in imports().items() for target in targets}
+    assert {(name, folder) for name, folder in taken if folder not in MAY_IMPORT[in_folder[name]]} == set()
 
 
 def test_modules_and_all_that_is_public_are_documented() -> None:
@@ -234,7 +245,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]
     folder = tmp_path_factory.mktemp("distributions")
     checkout, built = folder / "checkout", folder / "dist"
     leave_out = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
-    shutil.copytree(ROOT, checkout, ignore=leave_out)
+    shutil.copytree(ROOT, checkout, ignore=leave_out, symlinks=True)
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(built), str(checkout)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -243,23 +254,22 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("distributions")
-def test_sdist_and_wheel_hold_the_four_packages_and_their_data_and_nothing_else(
+def test_sdist_and_wheel_hold_one_package_and_its_data_and_nothing_else(
     distributions: tuple[Path, Path],
 ) -> None:
     checkout, built = distributions
     (wheel,), (sdist,) = built.glob("allocopt-*.whl"), built.glob("allocopt-*.tar.gz")
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     paths = {
-        path.relative_to(checkout).as_posix()
-        for package in PACKAGES
-        for path in (checkout / package).rglob("*")
+        path.relative_to(checkout / folder if folder == "allocopt" else checkout).as_posix()
+        for folder in FOLDERS
+        for path in (checkout / folder).rglob("*")
         if path.suffix in (".py", ".safetensors", ".toml")
         or path.name == "py.typed"
         or path.parent == checkout / "allocopt" / "data"
     }
-    assert held == paths
-    assert {name.split("/")[0] for name in held} == set(PACKAGES)
-    shipped = {"allocopt/py.typed", "allocopt/data/tiny.jsonl", "learned/weights/nsa-cnn-3.safetensors"}
+    assert held == {f"allocopt/{path}" for path in paths}
+    shipped = {"allocopt/py.typed", "allocopt/data/tiny.jsonl", "allocopt/learned/weights/nsa-cnn-3.safetensors"}
     assert shipped <= held
     with tarfile.open(sdist) as archive:
         files = {member.name.partition("/")[2] for member in archive if member.isfile()}
@@ -283,7 +293,7 @@ def test_the_wheel_names_version_and_licence_and_its_readme_links_no_file_of_a_c
 
 
 def test_every_package_that_is_needed_is_imported() -> None:
-    sources = [path.read_text(encoding="utf-8") for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    sources = [path.read_text(encoding="utf-8") for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
     needed = [re.split(r"[<>=\[]", one)[0] for one in PROJECT["project"]["dependencies"]]
     modules = [name.replace("-", "_") for name in needed]
     imported = re.compile(r"^\s*(?:from|import) (\w+)|import_module\(\"(\w+)", re.MULTILINE)

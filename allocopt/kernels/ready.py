@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     # Importing numba takes a third of a second; callers with kernels have already imported it.
     from allocopt.kernels.compiled import Kernel
 
-PACKAGES = ("allocopt", "formulations", "heuristics", "learned")
 MAKES_ENTRY = re.compile(r"^(@|\w+ = \w+_)kernel\(", re.MULTILINE)
 """Pattern of modules with entries: a decorated function, or the result of a function that makes an entry."""
 LOOK_S, TELL_S = 0.05, 5.0  # intervals of checking what is compiled, and of logging progress
@@ -76,19 +75,20 @@ def all_kernels() -> "list[Kernel]":
     from allocopt.kernels.compiled import Kernel
 
     found = []
-    for package in PACKAGES:
-        root = Path(cast(str, cast(Any, find_spec(package)).origin)).parent
-        for path in sorted(root.rglob("*.py")):
-            if MAKES_ENTRY.search(path.read_text(encoding="utf-8")):
-                try:
-                    module = import_module(".".join((package, *path.relative_to(root).with_suffix("").parts)))
-                except ModuleNotFoundError as error:
-                    # Kernels of trainings need torch, which may not be installed.
-                    if error.name is None or error.name.partition(".")[0] in PACKAGES:
-                        raise
-                    continue
-                made = (value for value in vars(module).values() if isinstance(value, Kernel))
-                found += [entry for entry in made if entry.__module__ == module.__name__]
+    root = Path(cast(str, cast(Any, find_spec("allocopt")).origin)).parent
+    # In a checkout, some folders of the package are links.
+    files = (Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names)
+    for path in sorted(file for file in files if file.suffix == ".py"):
+        if MAKES_ENTRY.search(path.read_text(encoding="utf-8")):
+            try:
+                module = import_module(".".join(("allocopt", *path.relative_to(root).with_suffix("").parts)))
+            except ModuleNotFoundError as error:
+                # Kernels of trainings need torch, which may not be installed.
+                if error.name is None or error.name.partition(".")[0] == "allocopt":
+                    raise
+                continue
+            made = (value for value in vars(module).values() if isinstance(value, Kernel))
+            found += [entry for entry in made if entry.__module__ == module.__name__]
     return found
 
 

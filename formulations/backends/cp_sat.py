@@ -11,7 +11,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from allocopt.arrays import IntArray
-from formulations.backends.program import BinaryProgram, Outcome, Progress, Report, Request
+from allocopt.formulations.backends.program import BinaryProgram, Outcome, Progress, Report, Request
 
 VERSION = f"OR-Tools {importlib.metadata.version('ortools')}"
 ROUNDING = 1e-9  # target for the rounding of a solution's cost, relative to a lower bound of it
@@ -21,7 +21,7 @@ _LARGEST_SEED = 2**31 - 1
 
 
 def solve_program(request: Request, report: Report) -> Outcome:
-    """Solve a program whose matrix holds integers; see `formulations.backends`."""
+    """Solve a program whose matrix holds integers; see `allocopt.formulations.backends`."""
     program = request.program
     scale, costs = _integer_costs(program)
     model = cp_model.CpModel()

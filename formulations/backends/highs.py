@@ -17,7 +17,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import vstack
 
 from allocopt.arrays import IntArray
-from formulations.backends.program import Outcome, Progress, Report, Request
+from allocopt.formulations.backends.program import Outcome, Progress, Report, Request
 
 VERSION = f"SciPy {scipy.__version__}"  # which brings its HiGHS with it
 SMALLEST_CORE = 100
@@ -29,7 +29,10 @@ _OPTIMAL, _INFEASIBLE = 0, 2  # status codes of SciPy
 
 
 def solve_program(request: Request, report: Report) -> Outcome:
-    """Solve a program; see `formulations.backends`. The seed is ignored, because SciPy does not pass one to HiGHS."""
+    """Solve a program; see `allocopt.formulations.backends`.
+
+    The seed is ignored, because SciPy does not pass one to HiGHS.
+    """
     return _CoreSearch(request, report).run()
 
 

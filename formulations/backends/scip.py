@@ -9,7 +9,7 @@ from pyscipopt import Eventhdlr, ExprCons, Model
 from pyscipopt.scip import PY_SCIP_EVENTTYPE, PY_SCIP_STAGE, Variable
 
 from allocopt.arrays import IntArray
-from formulations.backends.program import Outcome, Progress, Report, Request
+from allocopt.formulations.backends.program import Outcome, Progress, Report, Request
 
 VERSION = f"PySCIPOpt {importlib.metadata.version('pyscipopt')} (SCIP {Model().version()})"
 _LARGEST_SEED = 2**31 - 1
@@ -17,7 +17,7 @@ _EVENTS = (PY_SCIP_EVENTTYPE.BESTSOLFOUND, PY_SCIP_EVENTTYPE.LPSOLVED)
 
 
 def solve_program(request: Request, report: Report) -> Outcome:
-    """Solve a program; see `formulations.backends`."""
+    """Solve a program; see `allocopt.formulations.backends`."""
     model, program = Model(), request.program
     model.hideOutput()
     model.setParams(

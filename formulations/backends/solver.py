@@ -20,13 +20,13 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 from allocopt.child_process import child_environment, module_command
 from allocopt.errors import AllocoptError, InvalidSolutionError, UsageError
+from allocopt.formulations.backends.program import BinaryProgram, Formulation, Outcome, Progress, Request
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.certificate import Stated
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import SearchSolver
 from allocopt.solving.budget import Budget, Clock
 from allocopt.solving.verify import verify
-from formulations.backends.program import BinaryProgram, Formulation, Outcome, Progress, Request
 
 
 class _BackEndDiedError(AllocoptError):
@@ -34,7 +34,7 @@ class _BackEndDiedError(AllocoptError):
 
 
 class _Child:
-    """A child process that runs a module of `formulations.backends` and serves one request at a time."""
+    """A child process that runs a module of `allocopt.formulations.backends` and serves one request at a time."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -42,7 +42,7 @@ class _Child:
         self._busy = False
         self.version: str | None = None
         environment = child_environment(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-        command = module_command("formulations.backends.worker", module)
+        command = module_command("allocopt.formulations.backends.worker", module)
         self._pipe, theirs = Pipe()
         # The child has its own process group, so that Ctrl-C in a terminal reaches only the parent.
         with theirs:
@@ -115,7 +115,10 @@ class _Child:
 
 
 class _ChildPool:
-    """Child processes for a module of `formulations.backends`, kept alive between solves and killed with the pool."""
+    """Child processes for a module of `allocopt.formulations.backends`.
+
+    They are kept alive between solves, and killed with the pool.
+    """
 
     def __init__(self, module: str) -> None:
         self.version: str | None = None
@@ -163,7 +166,7 @@ CANCEL_S = 0.05  # seconds between two checks whether the solve was cancelled
 
 @dataclass(frozen=True, slots=True)
 class BackEnd:
-    """A module of `formulations.backends`, the package that it needs, and the names of package and solver."""
+    """A module of `allocopt.formulations.backends`, the package that it needs, and the names of package and solver."""
 
     module: str
     package: str

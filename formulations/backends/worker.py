@@ -1,4 +1,4 @@
-"""The child process: ``python -m formulations.backends.worker MODULE`` runs one back end on requests.
+"""The child process: ``python -m allocopt.formulations.backends.worker MODULE`` runs one back end on requests.
 
 Requests and answers use the socket that is its standard input. The process ends when the socket closes, even during a
 solve, so that it never outlives its parent.
@@ -17,8 +17,8 @@ from queue import SimpleQueue
 
 import numpy as np
 
+from allocopt.formulations.backends.program import Progress, Request
 from allocopt.interruption import SIGNALS
-from formulations.backends.program import Progress, Request
 
 # Costs are scaled by a power of two, which does not round, so that the largest is just below two to this power.
 LARGEST_COST_EXPONENT = 16
@@ -42,7 +42,7 @@ def main(module: str) -> None:
         os._exit(0)
 
     threading.Thread(target=receive, daemon=True).start()
-    back_end = importlib.import_module(f"formulations.backends.{module}")
+    back_end = importlib.import_module(f"allocopt.formulations.backends.{module}")
     parent.send(back_end.VERSION)
     # Send one answer at a time, because some solvers report from their own threads.
     turn = threading.Lock()

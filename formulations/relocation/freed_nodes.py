@@ -3,8 +3,8 @@
 import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.formulations.relocation.cells import Cells, pieces_of
 from allocopt.problems.relocation.problem import PlacedJob, RelocationProblem
-from formulations.relocation.cells import Cells, pieces_of
 
 
 class FreedNodes:

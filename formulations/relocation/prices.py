@@ -8,10 +8,10 @@ least
     ``L = sum_k min(wait_cost_k, mu_k least_nodes_k - nu_k most_groups_k) + sum_g v_g``
 
 with ``v_g = min_n F_g(n) - P(n)``. ``F_g(n)`` is the least cost of making n nodes of group g usable
-(`formulations.relocation.freed_nodes`), and ``P(n)`` is the most that gangs pay for n nodes of one group. If gang k
-gets nodes of g, a relocation costs at least ``L - v_g + min_n F_g(n) - P_k(n)``, where P_k is the most that gangs pay
-if k is among them. The best prices are the dual solution of a linear program over the offers of groups. Column
-generation adds the offers that pay at its prices (Dantzig and Wolfe 1960, doi:10.1287/opre.8.1.101).
+(`allocopt.formulations.relocation.freed_nodes`), and ``P(n)`` is the most that gangs pay for n nodes of one group. If
+gang k gets nodes of g, a relocation costs at least ``L - v_g + min_n F_g(n) - P_k(n)``, where P_k is the most that
+gangs pay if k is among them. The best prices are the dual solution of a linear program over the offers of groups.
+Column generation adds the offers that pay at its prices (Dantzig and Wolfe 1960, doi:10.1287/opre.8.1.101).
 """
 
 from dataclasses import dataclass, replace
@@ -21,10 +21,10 @@ import numpy as np
 from scipy.optimize import linprog
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.formulations.backends.program import Rows
+from allocopt.formulations.relocation.cells import Cells, fill_nodes
+from allocopt.formulations.relocation.freed_nodes import FreedNodes, fixed_cost, node_cost
 from allocopt.problems.relocation.problem import RelocationProblem, WaitingGang
-from formulations.backends.program import Rows
-from formulations.relocation.cells import Cells, fill_nodes
-from formulations.relocation.freed_nodes import FreedNodes, fixed_cost, node_cost
 
 MOST_ROUNDS = 40
 FIRST_GROUPS = 3  # offers at the beginning, for each number of nodes, as a multiple of the groups that a gang needs

@@ -1,4 +1,4 @@
-"""The integer program of a relocation, over cells of nodes (`formulations.relocation.cells`).
+"""The integer program of a relocation, over cells of nodes (`allocopt.formulations.relocation.cells`).
 
 Jobs that may get new nodes (running jobs that may move, and waiting gangs) are numbered k. Running jobs that may leave
 are numbered j. ``x_{k,t,c}`` is the number of nodes of cell c on which k gets t tasks, ``z_k`` is 1 if k gets new
@@ -27,12 +27,12 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray, places_by_value
 from allocopt.cluster.request import ClusterRequest
+from allocopt.formulations.backends.program import BinaryProgram, Formulation, Names, Rows
+from allocopt.formulations.relocation.cells import Cells, least_tasks, pieces_of, placeable
 from allocopt.problems.placement.problem import NodeTasks
 from allocopt.problems.relocation.fitting import new_places
 from allocopt.problems.relocation.order import ordered
 from allocopt.problems.relocation.problem import Occupancy, Places, Relocation, RelocationProblem
-from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
-from formulations.relocation.cells import Cells, least_tasks, pieces_of, placeable
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,17 +7,17 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import BoolArray
+from allocopt.formulations.backends.program import Formulation
+from allocopt.formulations.backends.solver import HIGHS, BackEnd, BackEndSolver
+from allocopt.formulations.relocation.cells import Cells, placeable
+from allocopt.formulations.relocation.prices import Prices
+from allocopt.formulations.relocation.program import RelocationModel
 from allocopt.problems.certificate import Stated
 from allocopt.problems.kind import get_kind
 from allocopt.problems.relocation.problem import Relocation, RelocationProblem
 from allocopt.relocation import RelocationSolver
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from formulations.backends.program import Formulation
-from formulations.backends.solver import HIGHS, BackEnd, BackEndSolver
-from formulations.relocation.cells import Cells, placeable
-from formulations.relocation.prices import Prices
-from formulations.relocation.program import RelocationModel
 
 LARGEST_NONZEROS = 4_000_000
 LARGEST_RATIO = 1e6  # largest ratio of two costs

@@ -13,6 +13,8 @@ from numba import float64, int16, int64, void
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.formulations.topology.dcas.search import DCAS_KERNELS, search_dcas
+from allocopt.formulations.topology.dcas.window import Multisets, dcas_refusal
 from allocopt.kernels.compiled import kernel
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
@@ -22,8 +24,6 @@ from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import rounded
 from allocopt.solving.budget import Budget
 from allocopt.topology import TopologySolver
-from formulations.topology.dcas.search import DCAS_KERNELS, search_dcas
-from formulations.topology.dcas.window import Multisets, dcas_refusal
 
 LARGEST_TABLE = 10_000_000
 MANY_JOBS = 9  # least number of jobs for which DCAS starts with the SCAS optimum; smaller windows are faster without

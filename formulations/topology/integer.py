@@ -28,13 +28,13 @@ import numpy as np
 from scipy.sparse import csc_array
 
 from allocopt.arrays import IntArray
+from allocopt.formulations.backends.program import BinaryProgram, Formulation, Names, Rows
+from allocopt.formulations.backends.solver import HIGHS, SCIP, BackEnd, BackEndSolver
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks
 from allocopt.solving import Run
 from allocopt.topology import TopologySolver
-from formulations.backends.program import BinaryProgram, Formulation, Names, Rows
-from formulations.backends.solver import HIGHS, SCIP, BackEnd, BackEndSolver
 
 LOGGER = logging.getLogger(__name__)
 

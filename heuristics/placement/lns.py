@@ -16,6 +16,7 @@ from numba import boolean, float64, int64
 
 from allocopt.arrays import FloatArray, IntArray, WordArray
 from allocopt.errors import UsageError
+from allocopt.heuristics.placement.rules import placements_of
 from allocopt.kernels.arrays import IntMatrix, record_type
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.random import bell, below, uniform
@@ -38,7 +39,6 @@ from allocopt.problems.placement.window import (
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import tolerance_of
-from heuristics.placement.rules import placements_of
 
 LARGEST = 200_000_000  # most jobs times nodes; above, a single step may take a noticeable part of a second
 SIZES = 3  # how many numbers of nodes an insertion compares

@@ -7,11 +7,11 @@ import numpy as np
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.request import ClusterRequest
+from allocopt.heuristics.relocation.attempt import Attempt, VictimRule, group_of_nodes, parts
 from allocopt.problems.placement.problem import NodeTasks
 from allocopt.problems.relocation.fitting import new_places, serve
 from allocopt.problems.relocation.problem import PlacedJob, Places, WaitingGang, sorted_places
 from allocopt.solving import Run
-from heuristics.relocation.attempt import Attempt, VictimRule, group_of_nodes, parts
 
 MOST_CONSOLIDATED = 16
 

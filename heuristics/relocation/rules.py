@@ -7,11 +7,7 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.request import ClusterRequest
-from allocopt.problems.placement.problem import NodeTasks
-from allocopt.problems.relocation.fitting import serve
-from allocopt.problems.relocation.problem import PlacedJob, Places, WaitingGang, sorted_places
-from allocopt.solving import Run
-from heuristics.relocation.attempt import (
+from allocopt.heuristics.relocation.attempt import (
     Attempt,
     VictimRule,
     are_apart,
@@ -21,6 +17,10 @@ from heuristics.relocation.attempt import (
     parts,
     victims_by_group,
 )
+from allocopt.problems.placement.problem import NodeTasks
+from allocopt.problems.relocation.fitting import serve
+from allocopt.problems.relocation.problem import PlacedJob, Places, WaitingGang, sorted_places
+from allocopt.solving import Run
 
 
 def free_one_after_the_other(

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from allocopt.heuristics.relocation.attempt import Attempt, VictimRule, are_apart
 from allocopt.problems.relocation.problem import PlacedJob, Places, WaitingGang
 from allocopt.solving import Run
-from heuristics.relocation.attempt import Attempt, VictimRule, are_apart
 
 REORDERINGS = 2
 

@@ -8,10 +8,7 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.request import ClusterRequest
-from allocopt.problems.relocation.fitting import serve
-from allocopt.problems.relocation.problem import PlacedJob, Places, WaitingGang, sorted_places
-from allocopt.solving import Run
-from heuristics.relocation.attempt import (
+from allocopt.heuristics.relocation.attempt import (
     Attempt,
     VictimRule,
     by_group,
@@ -19,6 +16,9 @@ from heuristics.relocation.attempt import (
     leaving_cost,
     victims_by_group,
 )
+from allocopt.problems.relocation.fitting import serve
+from allocopt.problems.relocation.problem import PlacedJob, Places, WaitingGang, sorted_places
+from allocopt.solving import Run
 
 
 class VolcanoGangPreempt(VictimRule):

@@ -2,7 +2,7 @@
 
 A list orders the jobs. Whenever jobs can start, the first job of the list that is in the queue and fits starts (CuSH,
 section 4.1). Only first come, first served is backfilled as in batch systems (EASY): no job may delay the first one.
-Orders that do not depend on the machine are in `heuristics.scheduling.queue_orders`.
+Orders that do not depend on the machine are in `allocopt.heuristics.scheduling.queue_orders`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,10 +13,10 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.envs.cush.task import CushEpisodes, CushOptions
 from allocopt.errors import UsageError
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed, RandomOrder, ShortestJobFirst
 from allocopt.simulator.locality import Policy
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed, RandomOrder, ShortestJobFirst
 
 # Selection of the job: the first that arrived, the shortest, the one with the smallest dominant share, a random one.
 RULES = ("fcfs", "sjf", "drf", "random")

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.cluster.topology import hop_costs
 from allocopt.errors import UsageError
+from allocopt.heuristics.topology.greedy import GREEDY_KERNELS, Greedy, insert_largest_first
 from allocopt.kernels.arrays import IntMatrix, put, record_type
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.random import lehmer_state, lehmer_uniform
@@ -28,7 +29,6 @@ from allocopt.problems.topology.tables import encode
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySolver
-from heuristics.topology.greedy import GREEDY_KERNELS, Greedy, insert_largest_first
 
 MOST_JOBS, MOST_REMOVED = 20_000, 100
 # Work between two looks at the clock, some milliseconds: steps by the paper's move times the work of a step, and swaps.

@@ -13,6 +13,8 @@ import numpy as np
 from numba import float64, int64, void
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.heuristics.topology.annealing import Schedule
+from allocopt.heuristics.topology.greedy import alone_bound
 from allocopt.kernels.arrays import IntMatrix, record_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.insertion import insertion_state, single_job_savings
@@ -23,8 +25,6 @@ from allocopt.problems.topology.tables import TREE_KERNELS, encode, group_tree
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from heuristics.topology.annealing import Schedule
-from heuristics.topology.greedy import alone_bound
 
 NOBODY = -1  # owner of a leftover position
 MANY_GROUPS = 256  # groups of the lowest level above which a step draws new prices only where it removes jobs

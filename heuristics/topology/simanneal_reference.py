@@ -12,12 +12,12 @@ from simanneal import Annealer
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import hop_costs
 from allocopt.errors import InvalidSolutionError
+from allocopt.heuristics.topology.annealing import DRAWS, Schedule, WindowAnnealing
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.problem import check_non_crossing
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Clock
-from heuristics.topology.annealing import DRAWS, Schedule, WindowAnnealing
 
 LARGEST_WINDOW, MOST_JOBS = 20_000, 1_000
 

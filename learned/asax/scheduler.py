@@ -27,10 +27,10 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import check_header
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import json_by_line, write_text
+from allocopt.learned.asax.trees import Experts, State
 from allocopt.simulator.decisions import PlaceGuest, SetQuota, Start
 from allocopt.simulator.quota.execution import Progress, QuotaView, SharedCores
 from allocopt.simulator.quota.scheduler import QuotaScheduler
-from learned.asax.trees import Experts, State
 
 ROUND_RISK = 1.0  # Risk of an expert beyond which a round ends (line 3)
 FORMAT, VERSION = "allocopt-asax", 1

@@ -97,7 +97,7 @@ class Experts:
     @classmethod
     def read(cls, path: Path | str | None = None) -> "Experts":
         """Read a table, by default that of the package; raises `BadFileError`, which names expert and row."""
-        where = Path(str(files("learned.asax").joinpath(SHIPPED))) if path is None else Path(path)
+        where = Path(str(files("allocopt.learned.asax").joinpath(SHIPPED))) if path is None else Path(path)
         return cls.of(read_toml(where), where)
 
     @classmethod

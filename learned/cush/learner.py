@@ -18,12 +18,22 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.envs.cush.task import CushEpisodes, CushOptions
 from allocopt.errors import UsageError
+from allocopt.learned.cush.policies import (
+    JOBS,
+    LEARNED,
+    POLICIES,
+    SIDE,
+    Agent,
+    JobSelector,
+    PolicySelector,
+    Validator,
+    parts_of,
+)
+from allocopt.learned.rl.algorithms import Choices, OptimizerName, PolicyGradient, timed_advantages
+from allocopt.learned.rl.networks import SlotNetwork, masked, masked_log_softmax, set_weights, slot_logits, weights_of
+from allocopt.learned.rl.slots import CompactNetwork, SlotPolicy
+from allocopt.learned.rl.workers import Stateful, Workers
 from allocopt.simulator.locality import Policy
-from learned.cush.policies import JOBS, LEARNED, POLICIES, SIDE, Agent, JobSelector, PolicySelector, Validator, parts_of
-from learned.rl.algorithms import Choices, OptimizerName, PolicyGradient, timed_advantages
-from learned.rl.networks import SlotNetwork, masked, masked_log_softmax, set_weights, slot_logits, weights_of
-from learned.rl.slots import CompactNetwork, SlotPolicy
-from learned.rl.workers import Stateful, Workers
 
 Clock = Literal["timesteps", "actions"]  # Unit of time in the baseline
 SlotRows = tuple[torch.Tensor, torch.Tensor]
@@ -154,7 +164,7 @@ class ImageModule(nn.Module):
         return self
 
     def choose(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray | None = None) -> IntArray:
-        """Return or draw choices; see `learned.cush.policies.JobSelector.choose`."""
+        """Return or draw choices; see `allocopt.learned.cush.policies.JobSelector.choose`."""
         with torch.no_grad():
             logits = self(torch.from_numpy(observations))
         if uniform is None:
@@ -287,7 +297,7 @@ def _means_over(
 
 
 class CushLearner(Stateful):
-    """Learner of both selectors on one machine, or only of the job selector; see `learned.rl.workers.Learner`."""
+    """Learner of both selectors on one machine, or of the job selector; see `allocopt.learned.rl.workers.Learner`."""
 
     state = ("_learners", "_simulations", "_generator", "_samples", "_epochs", "_measures", "best", "best_score")
 

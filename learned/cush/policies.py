@@ -15,13 +15,13 @@ from allocopt.envs.cush.dynamics import FIRST_TRAIT
 from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.envs.cush.task import N_NUMBERS, CushEpisodes, CushOptions, DynamicTypes
 from allocopt.errors import UsageError
+from allocopt.learned.rl.slots import SlotPolicy
+from allocopt.learned.rl.workers import Workers
+from allocopt.learned.weights import Card, Weights, check_shapes, dense_layers, find_weights, load_weights, relu
 from allocopt.simulator.decisions import Decision, Start, Wait
 from allocopt.simulator.locality import Policy, WorkloadType
 from allocopt.simulator.state import FREE, NOBODY, RUNNING
 from allocopt.simulator.view import View
-from learned.rl.slots import SlotPolicy
-from learned.rl.workers import Workers
-from learned.weights import Card, Weights, check_shapes, dense_layers, find_weights, load_weights, relu
 
 JOBS, POLICIES = "jobs.", "policies."  # Prefixes of the parameters' names when both networks are in one file
 LEARNED, ORACLE = "learned", "oracle"
@@ -38,7 +38,7 @@ def parts_of(weights: Mapping[str, Float32Array], prefix: str) -> dict[str, Floa
 
 
 class JobSelector(Protocol):
-    """Chooses a slot, or to do nothing, in many episodes at once; `learned.rl.slots.SlotPolicy` is one."""
+    """Chooses a slot, or to do nothing, in many episodes at once; `allocopt.learned.rl.slots.SlotPolicy` is one."""
 
     def choose(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray | None = None) -> IntArray:
         """Return the most probable choices, or draw them by ``uniform`` random numbers, shape ``(E,)``."""

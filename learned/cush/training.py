@@ -11,14 +11,14 @@ from allocopt.envs.cush.dynamics import FIRST_TRAIT, Weights
 from allocopt.envs.cush.jobsets import MACHINES, JobSet, Machine, Recipe
 from allocopt.envs.cush.task import N_NUMBERS, CushOptions, ObservationName
 from allocopt.errors import UsageError
+from allocopt.learned.cush.policies import FIXED, HIDDEN, LEARNED, SIDE, PolicySelector, Validator
+from allocopt.learned.rl.slots import CompactNetwork
+from allocopt.learned.rl.training import DeclaredTraining, Trained, option
+from allocopt.learned.rl.workers import Workers
 from allocopt.simulator.locality import SIERRA_TABLE, Measurements, PenaltyTable, Policy
-from learned.cush.policies import FIXED, HIDDEN, LEARNED, SIDE, PolicySelector, Validator
-from learned.rl.slots import CompactNetwork
-from learned.rl.training import DeclaredTraining, Trained, option
-from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
-    from learned.cush.learner import CushLearner, SelectorModule
+    from allocopt.learned.cush.learner import CushLearner, SelectorModule
 
 VALIDATION_SEED = 900_000  # First seed of validation jobsets; training jobsets have smaller seeds
 PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 1000  # Epochs of the paper, and of the shipped weights
@@ -137,8 +137,8 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     def _learner(self, seed: int, workers: Workers) -> "CushLearner":
         from torch import nn
 
-        from learned.cush.learner import SETTINGS_BY_NAME, CompactModule, CushLearner, ImageModule, Simulations
-        from learned.rl.networks import dense
+        from allocopt.learned.cush.learner import SETTINGS_BY_NAME, CompactModule, CushLearner, ImageModule, Simulations
+        from allocopt.learned.rl.networks import dense
 
         if self.simulations % workers.count:
             fault = f"cannot be divided evenly among {workers.count} workers"

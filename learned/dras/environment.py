@@ -9,11 +9,11 @@ import numpy as np
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.task import DrasEpisodes, DrasOptions
 from allocopt.envs.side_by_side import STAY
+from allocopt.learned.rl.slots import SlotPolicy
+from allocopt.learned.rl.workers import Environment, Stateful
 from allocopt.simulator.rules import Reservations
 from allocopt.traces.weekly_cycle import HOUR_S
 from allocopt.traces.workload import Workload
-from learned.rl.slots import SlotPolicy
-from learned.rl.workers import Environment, Stateful
 
 DOUBT = 2.0  # Number of standard errors by which waits must be shorter to count as better
 MOST_WEIGHT = 4.0  # Largest factor by which the rewards of a quiet jobset count more than usual

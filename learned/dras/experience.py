@@ -18,12 +18,12 @@ import torch
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.dynamics import FEATURES, LOG_UNIT
+from allocopt.learned.dras.environment import JobsetEnvironment, SeveralMachines
+from allocopt.learned.rl.algorithms import Rollout, descend, timed_advantages
+from allocopt.learned.rl.networks import SlotActorCritic, SlotStates, weights_of
+from allocopt.learned.rl.slots import SlotPolicy
+from allocopt.learned.rl.training import A2cSettings
 from allocopt.traces.weekly_cycle import HOUR_S
-from learned.dras.environment import JobsetEnvironment, SeveralMachines
-from learned.rl.algorithms import Rollout, descend, timed_advantages
-from learned.rl.networks import SlotActorCritic, SlotStates, weights_of
-from learned.rl.slots import SlotPolicy
-from learned.rl.training import A2cSettings
 
 CHUNK = 8192  # Choices whose values and probabilities are computed together
 SCALE_MEMORY = 0.9  # Weight of the old scale of the rewards at an update
@@ -48,7 +48,7 @@ class _PlayedEpisodes:
 
 @dataclass(frozen=True, slots=True)
 class JobsetCollector:
-    """A `learned.rl.algorithms.Collector` of whole episodes."""
+    """A `allocopt.learned.rl.algorithms.Collector` of whole episodes."""
 
     groups: int = 4  # Number of jobsets at a time, among which the episodes are divided evenly
     horizon_h: float = 48.0  # Hours after which a reward counts 1 / e

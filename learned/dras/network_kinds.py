@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from allocopt.arrays import Float32Array
 from allocopt.envs.dras.task import DrasOptions, ObservationName
-from learned.dras.environment import ActingPolicy, JobsetEnvironment, ScaledRewards, SeveralMachines
-from learned.dras.paper_network import THETA_LAYERS, PaperPolicy, paper_network
-from learned.rl.slots import CompactNetwork, SlotPolicy
-from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings, Settings
+from allocopt.learned.dras.environment import ActingPolicy, JobsetEnvironment, ScaledRewards, SeveralMachines
+from allocopt.learned.dras.paper_network import THETA_LAYERS, PaperPolicy, paper_network
+from allocopt.learned.rl.slots import CompactNetwork, SlotPolicy
+from allocopt.learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings, Settings
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from learned.rl.algorithms import EnvironmentLearner
+    from allocopt.learned.rl.algorithms import EnvironmentLearner
 
 JobEnvironment = JobsetEnvironment | SeveralMachines
 
@@ -51,7 +51,7 @@ class NetworkKind(Protocol):
 
 
 class Compact(NetworkKind):
-    """The compact network: values of slots by weights that all slots share; see `learned.rl.slots`."""
+    """The compact network: values of slots by weights that all slots share; see `allocopt.learned.rl.slots`."""
 
     name: str = "compact"
     observation: ObservationName = "slots"
@@ -65,9 +65,9 @@ class Compact(NetworkKind):
     def learner(
         self, environment: JobEnvironment, settings: Settings, seed: int
     ) -> "EnvironmentLearner[nn.Module, Settings]":
-        from learned.dras.experience import JobsetCollector
-        from learned.rl.algorithms import LEARNERS
-        from learned.rl.networks import SlotActorCritic, SlotNetwork
+        from allocopt.learned.dras.experience import JobsetCollector
+        from allocopt.learned.rl.algorithms import LEARNERS
+        from allocopt.learned.rl.networks import SlotActorCritic, SlotNetwork
 
         network = CompactNetwork(environment.episodes.options.shape(environment.episodes.machine)[1])
         learns = LEARNERS[type(settings)]
@@ -105,8 +105,8 @@ class Paper(NetworkKind):
     def learner(
         self, environment: JobEnvironment, settings: Settings, seed: int
     ) -> "EnvironmentLearner[nn.Module, Settings]":
-        from learned.dras.paper_module import PaperActorCritic, PaperModule, PaperValues
-        from learned.rl.algorithms import LEARNERS
+        from allocopt.learned.dras.paper_module import PaperActorCritic, PaperModule, PaperValues
+        from allocopt.learned.rl.algorithms import LEARNERS
 
         modules: dict[type[Settings], tuple[str, Any]] = {
             PgSettings: ("pg", PaperModule),

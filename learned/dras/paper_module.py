@@ -1,11 +1,11 @@
-"""The DRAS paper's network in torch, for trainings; see `learned.dras.paper_network`."""
+"""The DRAS paper's network in torch, for trainings; see `allocopt.learned.dras.paper_network`."""
 
 import torch
 from torch import nn
 
-from learned.dras.paper_network import ROWS_PER_JOB, PaperNetwork
-from learned.rl.networks import Policy, masked_log_softmax
-from learned.rl.slots import LEAK
+from allocopt.learned.dras.paper_network import ROWS_PER_JOB, PaperNetwork
+from allocopt.learned.rl.networks import Policy, masked_log_softmax
+from allocopt.learned.rl.slots import LEAK
 
 
 class PaperModule(nn.Module):

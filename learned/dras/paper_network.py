@@ -17,8 +17,8 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.errors import UsageError
-from learned.rl.slots import LEAK
-from learned.weights import check_shapes
+from allocopt.learned.rl.slots import LEAK
+from allocopt.learned.weights import check_shapes
 
 ROWS_PER_JOB = 2
 
@@ -142,7 +142,7 @@ def _leaky(values: Float32Array) -> Float32Array:
 
 @dataclass(frozen=True, slots=True)
 class PaperPolicy:
-    """The paper's network as a policy: one choice at a time, or many at once; see `learned.rl.slots.SlotPolicy`."""
+    """The paper's network as a policy: makes one choice or many; see `allocopt.learned.rl.slots.SlotPolicy`."""
 
     network: RowNetwork
     window: int

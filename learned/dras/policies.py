@@ -17,6 +17,12 @@ from allocopt.arrays import BoolArray, Float32Array
 from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import DrasOptions, Observing
 from allocopt.errors import UsageError
+from allocopt.learned.dras.environment import ActingPolicy, JobsetEnvironment, Validator
+from allocopt.learned.dras.jobsets import RUN_JITTER
+from allocopt.learned.dras.network_kinds import KINDS, NetworkKind
+from allocopt.learned.rl.slots import CompactNetwork, SlotPolicy
+from allocopt.learned.rl.training import PpoSettings, check_torch
+from allocopt.learned.weights import Card, find_weights, load_weights
 from allocopt.simulator.decisions import Decision
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.two_level import TwoLevelLog, TwoLevelScheduler
@@ -24,12 +30,6 @@ from allocopt.simulator.view import View
 from allocopt.traces.variants import varied_run_times
 from allocopt.traces.weekly_cycle import DAY_S
 from allocopt.traces.workload import Workload
-from learned.dras.environment import ActingPolicy, JobsetEnvironment, Validator
-from learned.dras.jobsets import RUN_JITTER
-from learned.dras.network_kinds import KINDS, NetworkKind
-from learned.rl.slots import CompactNetwork, SlotPolicy
-from learned.rl.training import PpoSettings, check_torch
-from learned.weights import Card, find_weights, load_weights
 
 LEAST_JOBS = 100  # Least number of ended jobs from which an agent learns
 ADAPTED_EPISODES = 16  # Episodes side by side, divided evenly among the variants for training
@@ -134,9 +134,9 @@ def _adapted(
     # ones unless the new ones are better on other variants.
     import torch
 
-    from learned.dras.experience import JobsetCollector
-    from learned.rl.algorithms import PpoLearner
-    from learned.rl.networks import SlotActorCritic, set_weights, weights_of
+    from allocopt.learned.dras.experience import JobsetCollector
+    from allocopt.learned.rl.algorithms import PpoLearner
+    from allocopt.learned.rl.networks import SlotActorCritic, set_weights, weights_of
 
     rng = np.random.default_rng(seeds)
     seed = int(rng.integers(2**31))

@@ -13,16 +13,11 @@ from allocopt.cluster.cluster import Cluster
 from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import DrasOptions
 from allocopt.errors import UsageError
-from allocopt.simulator.rules import Reservations
-from allocopt.simulator.shared.admission import asked_of
-from allocopt.simulator.shared.room import pool_sizes
-from allocopt.traces.weekly_cycle import WEEK_DAYS
-from allocopt.traces.workload import Workload
-from learned.dras.environment import JobsetEnvironment, Phase, SeveralMachines, Validator
-from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
-from learned.dras.network_kinds import KINDS, NetworkKind, TrainingPlan
-from learned.rl.traces import acknowledgement, check_sizes, read_on_cluster, read_traces
-from learned.rl.training import (
+from allocopt.learned.dras.environment import JobsetEnvironment, Phase, SeveralMachines, Validator
+from allocopt.learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
+from allocopt.learned.dras.network_kinds import KINDS, NetworkKind, TrainingPlan
+from allocopt.learned.rl.traces import acknowledgement, check_sizes, read_on_cluster, read_traces
+from allocopt.learned.rl.training import (
     A2cSettings,
     DeclaredTraining,
     DqlSettings,
@@ -32,12 +27,17 @@ from learned.rl.training import (
     Trained,
     option,
 )
-from learned.rl.workers import Workers
+from allocopt.learned.rl.workers import Workers
+from allocopt.simulator.rules import Reservations
+from allocopt.simulator.shared.admission import asked_of
+from allocopt.simulator.shared.room import pool_sizes
+from allocopt.traces.weekly_cycle import WEEK_DAYS
+from allocopt.traces.workload import Workload
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from learned.rl.algorithms import BestKept
+    from allocopt.learned.rl.algorithms import BestKept
 
 SHARES = {"sampled": 0.1, "real": 0.1, "synthetic": 0.8}
 """Share of the training of each phase, by name; the paper has 9, 9 and 82 of a hundred jobsets."""
@@ -161,7 +161,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             raise UsageError(f"seed {VALIDATION_SEED} is reserved for the synthetic weeks of validations; take another")
 
     def _learner(self, seed: int, workers: Workers) -> "BestKept":
-        from learned.rl.algorithms import BestKept
+        from allocopt.learned.rl.algorithms import BestKept
 
         plan, kind, options = self.plan, self.kind, self.options()
         environments, validators = [], []
@@ -236,7 +236,7 @@ def _in_pool(jobs: Workload, cluster: Cluster) -> Workload:
 class DrasPpo(DrasTraining):
     """``dras-ppo``: proximal policy optimization; see `DrasTraining`."""
 
-    # First policy: ``random``, or ``wfp3``, which imitates this rule (`learned.dras.experience.imitate_wfp3`)
+    # First policy: ``random``, or ``wfp3``, which imitates this rule (`allocopt.learned.dras.experience.imitate_wfp3`)
     start: str = option("random", among=("random", "wfp3"))
 
     name = "dras-ppo"
@@ -244,8 +244,8 @@ class DrasPpo(DrasTraining):
     usual = PpoSettings(n_epochs=2, batch_size=2048, learning_rate=2e-3, ent_coef=0.01, final_ent_coef=0.001)
 
     def _prepare(self, model: "nn.Module", environment: JobsetEnvironment | SeveralMachines, seed: int) -> None:
-        from learned.dras.experience import imitate_wfp3
-        from learned.rl.networks import SlotActorCritic
+        from allocopt.learned.dras.experience import imitate_wfp3
+        from allocopt.learned.rl.networks import SlotActorCritic
 
         if self.start == "wfp3":
             if not isinstance(model, SlotActorCritic):

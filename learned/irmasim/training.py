@@ -17,16 +17,16 @@ from allocopt.cluster.multicore import Machine
 from allocopt.cluster.platform_files import read_machine
 from allocopt.envs.policy_selection.task import LevelName, PolicySelectionEpisodes, PolicySelectionOptions, RewardName
 from allocopt.errors import BadFileError, UsageError
+from allocopt.learned.rl.training import A2cSettings, DeclaredTraining, PgSettings, Trained, option
+from allocopt.learned.rl.workers import Environment, Stateful, Workers
+from allocopt.learned.weights import Card, dense_layers, load_weights
 from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.traces.tasks import TaskWorkload, npb_batch, read_irmasim
-from learned.rl.training import A2cSettings, DeclaredTraining, PgSettings, Trained, option
-from learned.rl.workers import Environment, Stateful, Workers
-from learned.weights import Card, dense_layers, load_weights
 
 if TYPE_CHECKING:
-    from learned.rl.algorithms import BestKept
+    from allocopt.learned.rl.algorithms import BestKept
 
 HIDDEN = 32  # Neurons of the hidden layer, with hyperbolic tangents (IRMaSim, Figure 5)
 PG, A2C = "pg", "a2c"
@@ -260,8 +260,8 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
     def _learner(self, seed: int, workers: Workers) -> "BestKept":
         from torch import nn
 
-        from learned.rl.algorithms import LEARNERS, BestKept
-        from learned.rl.networks import ActorCritic, dense, scale_last_layer
+        from allocopt.learned.rl.algorithms import LEARNERS, BestKept
+        from allocopt.learned.rl.networks import ActorCritic, dense, scale_last_layer
 
         environment = self.environment(seed)
         (size,), steps = environment.episodes.shape, environment.horizon

@@ -12,10 +12,10 @@ from allocopt.gpu_sharing.kernels import place_by_fgd, place_by_weights
 from allocopt.gpu_sharing.placing import PodPolicy, place_pods
 from allocopt.gpu_sharing.pods import WHOLE, GpuNode, PodList
 from allocopt.gpu_sharing.state import TERMS
+from allocopt.heuristics.gpu_sharing import Fgd
 from allocopt.kernels.ready import make_ready
-from heuristics.gpu_sharing import Fgd
-from learned.node_scores.policy import WeightedScore
-from learned.rl.evolution import EvolutionLearner
+from allocopt.learned.node_scores.policy import WeightedScore
+from allocopt.learned.rl.evolution import EvolutionLearner
 
 
 class Case(NamedTuple):

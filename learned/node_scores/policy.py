@@ -8,7 +8,7 @@ import numpy as np
 from allocopt.arrays import Float32Array, FloatArray
 from allocopt.gpu_sharing.kernels import place_by_weights
 from allocopt.gpu_sharing.state import TERMS, SharedGpus, WeightedState
-from learned.weights import Card, check_shapes, find_weights, load_weights
+from allocopt.learned.weights import Card, check_shapes, find_weights, load_weights
 
 NAME = "evolved-score"
 

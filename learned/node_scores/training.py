@@ -11,12 +11,12 @@ import numpy as np
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.gpu_sharing.pods import read_gpu_nodes, read_pods
 from allocopt.gpu_sharing.state import TERMS
-from learned.node_scores.policy import NAME
-from learned.rl.training import DeclaredTraining, Trained, option
-from learned.rl.workers import Workers
+from allocopt.learned.node_scores.policy import NAME
+from allocopt.learned.rl.training import DeclaredTraining, Trained, option
+from allocopt.learned.rl.workers import Workers
 
 if TYPE_CHECKING:
-    from learned.node_scores.learner import NodeScoreLearner
+    from allocopt.learned.node_scores.learner import NodeScoreLearner
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class EvolvedScoreTraining(DeclaredTraining["NodeScoreLearner"]):
     def _learner(self, seed: int, workers: Workers) -> "NodeScoreLearner":
         if find_spec("cmaes") is None:
             raise MissingPackageError.of("evolution needs", "cmaes", extra="train")
-        from learned.node_scores.learner import NodeScoreLearner, Placements
+        from allocopt.learned.node_scores.learner import NodeScoreLearner, Placements
 
         placements = Placements(self.cases, self.case_nodes, self.asked, self.threads)
         pods = [read_pods(Path(one.strip())) for one in self.pods.split(",") if one.strip()]

@@ -14,11 +14,7 @@ from numba import boolean, float32, float64, int64, types, void
 from torch import nn
 
 from allocopt.arrays import BoolArray, Encoding, Float32Array, FloatArray, IntArray
-from allocopt.kernels.arrays import FloatMatrix, IntMatrix, put, record_type
-from allocopt.kernels.compiled import helper, kernel
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.tables import encode
-from heuristics.topology.annealing import (
+from allocopt.heuristics.topology.annealing import (
     RULES,
     Rules,
     Walk,
@@ -28,9 +24,13 @@ from heuristics.topology.annealing import (
     insert_job,
     remove_jobs,
 )
-from learned.nsa.networks import CONVOLUTION, DENSE, Architecture, Shape
-from learned.nsa.solver import node_features, write_state
-from learned.rl.workers import Stateful
+from allocopt.kernels.arrays import FloatMatrix, IntMatrix, put, record_type
+from allocopt.kernels.compiled import helper, kernel
+from allocopt.learned.nsa.networks import CONVOLUTION, DENSE, Architecture, Shape
+from allocopt.learned.nsa.solver import node_features, write_state
+from allocopt.learned.rl.workers import Stateful
+from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.tables import encode
 
 REWARD_SCALE = 0.01  # Factor of hops in a reward, so that most rewards lie between -5 and 0
 WALK_STEPS, MOST_REMOVED = 100, 2  # Steps of training walks, and most jobs that a move removes (n_D)
@@ -66,7 +66,7 @@ class _Repairs(NamedTuple):
     # Owner of each position in the working, the accepted and the best state, shape ``(3, E, M)``
     owners: Annotated[IntArray, 3]
     costs: Annotated[FloatArray, 3]  # Costs of the jobs in the working and the accepted state, shape ``(2, E, J)``
-    totals: FloatMatrix  # As in `heuristics.topology.annealing.Walk`, shape ``(E, 2)``
+    totals: FloatMatrix  # As in `allocopt.heuristics.topology.annealing.Walk`, shape ``(E, 2)``
 
 
 WINDOW, MOVES, REMOVED, PLACED, N_IDLE = range(5)
@@ -221,7 +221,7 @@ class RepairEnvironment(Stateful):
         _start_all(self._pool, self._repairs, self._rules, self._rng)
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.rl.workers.Environment.observe`."""
+        """Return states and legal actions; see `allocopt.learned.rl.workers.Environment.observe`."""
         n_features, n_actions = self._shape
         states = np.empty((self.n_environments, n_features * n_actions), dtype=np.float32)
         n_legal = np.empty(self.n_environments, dtype=np.int64)
@@ -229,7 +229,7 @@ class RepairEnvironment(Stateful):
         return states.reshape(-1, n_features, n_actions), np.arange(n_actions) < n_legal[:, None]
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Place a job in every walk; see `learned.rl.workers.Environment.step`."""
+        """Place a job in every walk; see `allocopt.learned.rl.workers.Environment.step`."""
         rewards = np.empty(self.n_environments)
         done = np.empty(self.n_environments, dtype=np.bool_)
         _step_all(self._pool, self._repairs, self._rules, actions, rewards, done, self._rng)

@@ -20,7 +20,7 @@ import numpy as np
 from allocopt.arrays import Float32Array, IntArray
 from allocopt.kernels.arrays import IntMatrix, put
 from allocopt.kernels.compiled import helper
-from learned.weights import check_shapes
+from allocopt.learned.weights import check_shapes
 
 Shape = tuple[int, int]  # Channels and length of the values between two layers
 CONVOLUTION, DENSE, TANH = range(3)  # Kinds of layers

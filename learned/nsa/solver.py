@@ -21,8 +21,11 @@ import numpy as np
 from allocopt.arrays import Float32Array, IntArray
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
+from allocopt.heuristics.topology.annealing import MOST_JOBS, Schedule, annealing_kernel, follow_walk
 from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import helper
+from allocopt.learned.nsa.networks import NETWORKS, Architecture, Buffers, PackedNetwork, forward
+from allocopt.learned.weights import FOLDER, SUFFIX, Card, load_weights
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.budget import Budget
@@ -30,9 +33,6 @@ from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
-from heuristics.topology.annealing import MOST_JOBS, Schedule, annealing_kernel, follow_walk
-from learned.nsa.networks import NETWORKS, Architecture, Buffers, PackedNetwork, forward
-from learned.weights import FOLDER, SUFFIX, Card, load_weights
 
 LARGEST_JOB = 40.0  # Nodes of the largest job of the paper's workload: the scale of the third and fourth feature
 STEPS_PER_SLICE = 100  # Steps between two checks of the clock: some milliseconds
@@ -146,7 +146,7 @@ class Nsa(TopologySolver):
     # windows of a seed that is used neither for training nor for evaluation.
     sharpness: float = 0.5
     # ``metropolis``: as in Algorithm 1; ``published``: as in the authors' code, where a rejected move restores the cost
-    # but not the allocation (see `heuristics.topology.annealing`)
+    # but not the allocation (see `allocopt.heuristics.topology.annealing`)
     walk: str = "metropolis"
 
     name: ClassVar[str] = "nsa"

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from allocopt.cluster.topology import FatTree
+from allocopt.heuristics.topology.annealing import Annealing
+from allocopt.learned.nsa.networks import NETWORKS
+from allocopt.learned.rl.training import DeclaredTraining, PpoSettings, Trained, option
+from allocopt.learned.rl.workers import Workers
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.simulator.window import windows
 from allocopt.solving.budget import Budget
 from allocopt.traces.generators import uniform_workload
-from heuristics.topology.annealing import Annealing
-from learned.nsa.networks import NETWORKS
-from learned.rl.training import DeclaredTraining, PpoSettings, Trained, option
-from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
-    from learned.rl.algorithms import PpoLearner
+    from allocopt.learned.rl.algorithms import PpoLearner
 
 
 LAST_GAIN = 0.1  # Scale of the last layer's initial weights, so that the first policy is nearly uniform
@@ -61,14 +61,14 @@ class NsaTraining(DeclaredTraining["PpoLearner"]):
         return {**own, "ppo": asdict(self._ppo())}
 
     def result(self, learner: "PpoLearner") -> Trained:
-        from learned.rl.networks import weights_of
+        from allocopt.learned.rl.networks import weights_of
 
         return self.network, weights_of(learner.model.get_submodule("actor")), {}
 
     def _learner(self, seed: int, workers: Workers) -> "PpoLearner":
-        from learned.nsa.learner import FeedForward, RepairEnvironment
-        from learned.rl.algorithms import PpoLearner
-        from learned.rl.networks import ActorCritic, scale_last_layer
+        from allocopt.learned.nsa.learner import FeedForward, RepairEnvironment
+        from allocopt.learned.rl.algorithms import PpoLearner
+        from allocopt.learned.rl.networks import ActorCritic, scale_last_layer
 
         architecture = NETWORKS[self.network]
         actor, critic = FeedForward(architecture), FeedForward(architecture.with_outputs(1))

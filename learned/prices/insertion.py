@@ -9,8 +9,8 @@ for the jobs to come. Three lessons turn predictions into gradients:
 
 - The bound: the smaller, the better. A subgradient of D is idle_l minus the nodes that the jobs would take of leaf l.
 - Imitation: after the previous jobs were placed as in the best known allocation, a job should be placed as there, too.
-- Exploration (`learned.prices.learner`): among allocations in disturbed orders, the better ones show which jobs should
-  come first.
+- Exploration (`allocopt.learned.prices.learner`): among allocations in disturbed orders, the better ones show which
+  jobs should come first.
 
 All kernels take the groups and a state in which all nodes are idle, and change the state. ``sizes`` are the nodes of
 each job, shape ``(J,)``, or the distinct sizes, shape ``(R,)``; ``multiplicity`` is the number of jobs of each size.

@@ -1,6 +1,6 @@
 """The network in torch, windows with their best known allocations, and updates from batches of windows.
 
-The network computes the same as `learned.prices.network.predict`, for many windows at once.
+The network computes the same as `allocopt.learned.prices.network.predict`, for many windows at once.
 """
 
 import math
@@ -14,16 +14,16 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.heuristics.topology.lns.kernels import search_neighbourhoods
+from allocopt.heuristics.topology.lns.state import EncodedProblem
 from allocopt.kernels.insertion import InsertionState, insertion_state
 from allocopt.kernels.tree import GroupTree
+from allocopt.learned.prices.insertion import dual_bound, imitate, insert_priced
+from allocopt.learned.prices.network import SHAPES, Features, Weights, features_of
+from allocopt.learned.prices.solver import LnsPrices
+from allocopt.learned.rl.algorithms import ModelLearner, descend
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
-from heuristics.topology.lns.kernels import search_neighbourhoods
-from heuristics.topology.lns.state import EncodedProblem
-from learned.prices.insertion import dual_bound, imitate, insert_priced
-from learned.prices.network import SHAPES, Features, Weights, features_of
-from learned.prices.solver import LnsPrices
-from learned.rl.algorithms import ModelLearner, descend
 
 # Temperatures, in hops, of a search that starts from a good allocation of many jobs; the same as in the solver
 HOTTEST, COLDEST = 0.14, 0.1
@@ -44,7 +44,7 @@ class Settings:
     most_explored: int = 60  # Most jobs of a window whose orders are explored
     worth_noise: float = 0.35  # Standard deviation of disturbances of worths, in hops
     order_noise: float = 0.5  # Standard deviation of disturbances of order scores
-    fading: float = 0.5  # See `learned.prices.insertion.insert_priced`
+    fading: float = 0.5  # See `allocopt.learned.prices.insertion.insert_priced`
     # Weights of the lessons; that of the bound is 1
     imitation: float = 3.0
     exploration: float = 1.0
@@ -55,7 +55,7 @@ class Settings:
 
 
 class _PriceNetwork(nn.Module):
-    """Predicts prices of leaves and scores of jobs, from seeded initial weights; see `learned.prices.network`."""
+    """Predicts prices of leaves and scores of jobs, from seeded weights; see `allocopt.learned.prices.network`."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -167,7 +167,7 @@ class Case:
 
 
 class PriceLearner(ModelLearner):
-    """Learns prices from windows, including large ones; see `learned.rl.workers.Learner`."""
+    """Learns prices from windows, including large ones; see `allocopt.learned.rl.workers.Learner`."""
 
     state = (*ModelLearner.state, "_rng", "_samples", "_updates")
 
@@ -184,7 +184,7 @@ class PriceLearner(ModelLearner):
         return self._settings.learning_rate * min(1.0, 20 * share + 1e-3) * 0.5 * (1 + math.cos(math.pi * share))
 
     def update(self, share: float) -> dict[str, float]:
-        """Make one update; see `learned.rl.workers.Learner.update`."""
+        """Make one update; see `allocopt.learned.rl.workers.Learner.update`."""
         self.set_rate(share)
         settings, rng = self._settings, self._rng
         if self._large and self._updates % settings.improvement_every == 0 and share >= settings.bound_only:

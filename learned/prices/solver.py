@@ -11,22 +11,9 @@ from numba import float64, int64, types
 
 from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.errors import UsageError
-from allocopt.kernels.arrays import put, stable_order
-from allocopt.kernels.compiled import helper, kernel
-from allocopt.kernels.insertion import fill_tables, idle_state, single_job_savings
-from allocopt.kernels.random import folded
-from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.certificates import PartPrices
-from allocopt.problems.topology.tables import node_prices
-from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
-from heuristics.topology.lns.kernels import search_neighbourhoods
-from heuristics.topology.lns.solver import LARGEST, MOST_IDLE, Lns
-from heuristics.topology.lns.state import (
+from allocopt.heuristics.topology.lns.kernels import search_neighbourhoods
+from allocopt.heuristics.topology.lns.solver import LARGEST, MOST_IDLE, Lns
+from allocopt.heuristics.topology.lns.state import (
     MOVES,
     START_KERNELS,
     STATE,
@@ -39,9 +26,22 @@ from heuristics.topology.lns.state import (
     note_nodes,
     parts_of,
 )
-from learned.prices.insertion import bound_alone, insert_priced
-from learned.prices.network import SHAPES, WEIGHTS, Prediction, Weights, features_of, predict
-from learned.weights import FOLDER, SUFFIX, Card, check_shapes, load_weights
+from allocopt.kernels.arrays import put, stable_order
+from allocopt.kernels.compiled import helper, kernel
+from allocopt.kernels.insertion import fill_tables, idle_state, single_job_savings
+from allocopt.kernels.random import folded
+from allocopt.kernels.tree import GROUP_TREE, GroupTree
+from allocopt.learned.prices.insertion import bound_alone, insert_priced
+from allocopt.learned.prices.network import SHAPES, WEIGHTS, Prediction, Weights, features_of, predict
+from allocopt.learned.weights import FOLDER, SUFFIX, Card, check_shapes, load_weights
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.certificates import PartPrices
+from allocopt.problems.topology.tables import node_prices
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Capabilities, Promise
+from allocopt.solving.result import StopReason
+from allocopt.solving.run import Run
 
 # Time of an insertion per idle node and node of the largest job, and largest share of the time for the prediction
 INSERTION_S, SHARE = 2e-10, 0.5

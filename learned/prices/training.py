@@ -10,17 +10,17 @@ import numpy as np
 from allocopt.cluster.options import FatTreeOptions
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
+from allocopt.learned.rl.training import DeclaredTraining, Trained, option
+from allocopt.learned.rl.workers import Workers
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.generate import drawn_window
 from allocopt.simulator.window import solver_allocator, windows
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.solve import solve
 from allocopt.traces.generators import uniform_workload
-from learned.rl.training import DeclaredTraining, Trained, option
-from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
-    from learned.prices.learner import PriceLearner
+    from allocopt.learned.prices.learner import PriceLearner
 
 MOST_IDLE = 4000  # Idle nodes of the largest training windows
 MOST_EXACT, STATES = 8, 50_000  # Most jobs of a window for which ``exact`` is tried, and its limit of states
@@ -51,7 +51,7 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
             raise UsageError(f"seed {seed} is reserved for evaluation; take one below {EVALUATION_SEEDS.start}")
 
     def card_settings(self) -> dict[str, Any]:
-        from learned.prices.learner import Settings
+        from allocopt.learned.prices.learner import Settings
 
         return {**asdict(self), **asdict(Settings())}
 
@@ -59,7 +59,7 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
         return "prices", learner.network.weights()._asdict(), {}
 
     def _learner(self, seed: int, workers: Workers) -> "PriceLearner":
-        from learned.prices.learner import Case, PriceLearner
+        from allocopt.learned.prices.learner import Case, PriceLearner
 
         rng = np.random.default_rng(seed)
         few = [*_paper_like(rng, self.windows), *_of_any_shape(rng, self.windows)]

@@ -10,15 +10,15 @@ import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.cluster.cluster import Cluster
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed, NetworkOrder
+from allocopt.learned.priorities.goals import WAIT_S, Goal, Waits
+from allocopt.learned.priorities.network import first_parameters, network_of, parameters_of
+from allocopt.learned.rl.evolution import EvolutionLearner
 from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.variants import Interval, varied_run_times
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed, NetworkOrder
-from learned.priorities.goals import WAIT_S, Goal, Waits
-from learned.priorities.network import first_parameters, network_of, parameters_of
-from learned.rl.evolution import EvolutionLearner
 
 EASY = ListScheduler(FirstComeFirstServed(), Backfill.EASY)
 

@@ -6,10 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import Float32Array, FloatArray
+from allocopt.learned.weights import Card, check_shapes, find_weights, load_weights
 from allocopt.simulator.rules import QueueKeys
 from allocopt.simulator.scoring import N_ROWS
 from allocopt.traces.workload import Workload
-from learned.weights import Card, check_shapes, find_weights, load_weights
 
 NAME = "evolved-priority"
 

@@ -10,18 +10,18 @@ import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import MissingPackageError, UsageError
+from allocopt.heuristics.scheduling.multifactor import Multifactor
+from allocopt.learned.priorities.goals import GOALS
+from allocopt.learned.priorities.policy import NAME, EvolvedPriority
+from allocopt.learned.rl.traces import acknowledgement, check_sizes, read_on_cluster, read_traces
+from allocopt.learned.rl.training import DeclaredTraining, Trained, option
+from allocopt.learned.rl.workers import Workers
 from allocopt.simulator.rules import QueueOrder
 from allocopt.simulator.scoring import FEATURES
 from allocopt.traces.variants import JITTER
-from heuristics.scheduling.multifactor import Multifactor
-from learned.priorities.goals import GOALS
-from learned.priorities.policy import NAME, EvolvedPriority
-from learned.rl.traces import acknowledgement, check_sizes, read_on_cluster, read_traces
-from learned.rl.training import DeclaredTraining, Trained, option
-from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
-    from learned.priorities.learner import Family, Networks, PriorityLearner, Site
+    from allocopt.learned.priorities.learner import Family, Networks, PriorityLearner, Site
 
 JUDGED_VARIANTS = 20  # number of variants of the held-out jobs on which an order is evaluated
 
@@ -74,7 +74,7 @@ class OrderTraining(DeclaredTraining["PriorityLearner"]):
 
     def _told(self, order: QueueOrder) -> dict[str, Any]:
         """Return the card's entries for an order: acknowledgement of the traces, and mean wait relative to EASY's."""
-        from learned.priorities.learner import worth
+        from allocopt.learned.priorities.learner import worth
 
         judged = {
             site.workload.name: worth(order, site, JUDGED_VARIANTS, self.jitter, np.random.default_rng((1, at)))
@@ -86,7 +86,7 @@ class OrderTraining(DeclaredTraining["PriorityLearner"]):
     def _learner(self, seed: int, workers: Workers) -> "PriorityLearner":
         if find_spec("cmaes") is None:
             raise MissingPackageError.of("evolution needs", "cmaes", extra="train")
-        from learned.priorities.learner import Evolution, PriorityLearner
+        from allocopt.learned.priorities.learner import Evolution, PriorityLearner
 
         evolution = Evolution(
             GOALS[self.goal],
@@ -105,7 +105,7 @@ class OrderTraining(DeclaredTraining["PriorityLearner"]):
 
     def _sites(self, *, is_held_out: bool) -> "list[Site]":
         """Return the training parts of the traces, or the held-out ends, with their machines."""
-        from learned.priorities.learner import Site
+        from allocopt.learned.priorities.learner import Site
 
         on_cluster = bool(self.cluster)
         read = read_on_cluster(self.trace, self.cluster) if on_cluster else read_traces(self.trace, self.processors)
@@ -149,7 +149,7 @@ class EvolvedPriorityTraining(OrderTraining):
         return "priority", {"network": order.network.astype(np.float32)}, self._told(order)
 
     def _family(self) -> "Networks":
-        from learned.priorities.learner import Networks
+        from allocopt.learned.priorities.learner import Networks
 
         start = None
         if self.start:

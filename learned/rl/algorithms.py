@@ -20,9 +20,9 @@ from torch import nn
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray
 from allocopt.errors import UsageError
-from learned.rl.networks import Policy, masked, masked_log_softmax, weights_of
-from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings, Settings
-from learned.rl.workers import Environment, Learner, Stateful
+from allocopt.learned.rl.networks import Policy, masked, masked_log_softmax, weights_of
+from allocopt.learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings, Settings
+from allocopt.learned.rl.workers import Environment, Learner, Stateful
 
 OptimizerName = Literal["adam", "rmsprop"]
 LAST_RATE = 0.05  # Default share of the first learning rate that is left at the end of a training
@@ -88,7 +88,7 @@ class BestKept(Stateful):
         return weights_of(self._policy)
 
     def update(self, share: float) -> dict[str, float]:
-        """Make an update, and if it is due an evaluation; see `learned.rl.workers.Learner.update`."""
+        """Make an update, and if it is due an evaluation; see `allocopt.learned.rl.workers.Learner.update`."""
         measures = self._learner.update(share)
         self._updates += 1
         if self._updates % self._every == 0 or not self._judged:
@@ -206,7 +206,7 @@ class EnvironmentLearner(ModelLearner, Generic[M_co, S_co]):
         self._samples = 0
 
     def update(self, share: float) -> dict[str, float]:
-        """Collect experience, then improve the model; see `learned.rl.workers.Learner.update`."""
+        """Collect experience, then improve the model; see `allocopt.learned.rl.workers.Learner.update`."""
         rate = self.set_rate(share)
         n_samples, mean_return, measures = self._improve(share)
         self.check_finite()

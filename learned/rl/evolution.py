@@ -16,7 +16,7 @@ AVERAGED = 40  # a new generation has weight 1 / 40 in the running mean of the n
 class EvolutionLearner(ABC):
     """Evolves numbers by CMA-ES with a diagonal covariance (Ros and Hansen, PPSN 2008, 10.1007/978-3-540-87700-4_30).
 
-    An update (`learned.rl.workers.Learner`) is a generation.
+    An update (`allocopt.learned.rl.workers.Learner`) is a generation.
 
     Parameters
     ----------

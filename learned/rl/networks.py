@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from allocopt.arrays import BoolArray, Float32Array
-from learned.rl.slots import LEAK, CompactNetwork
+from allocopt.learned.rl.slots import LEAK, CompactNetwork
 
 
 def masked(values: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:

@@ -16,7 +16,7 @@ from numba import boolean, float32, float64, int64
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import helper, kernel
-from learned.weights import check_shapes
+from allocopt.learned.weights import check_shapes
 
 LEAK = 0.01  # Slope of the leaky rectifier below zero, the default of torch
 SLOPE = np.float32(LEAK)

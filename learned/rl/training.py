@@ -22,11 +22,11 @@ from allocopt.errors import BadFileError, MissingPackageError, UsageError
 from allocopt.files.faults import bad_file, os_fault
 from allocopt.files.writing import write_bytes, write_text
 from allocopt.interruption import interruption_held
+from allocopt.learned.rl.workers import ALONE, Learner, Workers
+from allocopt.learned.weights import Card, write_weights
 from allocopt.report.plot import Figure, smoothed
 from allocopt.training import TrainingProgress, TrainingRequest
 from allocopt.version import __version__
-from learned.rl.workers import ALONE, Learner, Workers
-from learned.weights import Card, write_weights
 
 NAME = "checkpoint.pt"
 BETWEEN_CHECKPOINTS_S = 30.0

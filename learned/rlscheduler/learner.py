@@ -9,9 +9,9 @@ from torch import nn
 
 from allocopt.envs.batch_scheduling.task import BatchScheduling
 from allocopt.errors import UsageError
-from learned.rl.networks import dense, slot_logits
-from learned.rl.workers import Stateful
-from learned.rlscheduler.policy import ACTOR, SIZES, WINDOW
+from allocopt.learned.rl.networks import dense, slot_logits
+from allocopt.learned.rl.workers import Stateful
+from allocopt.learned.rlscheduler.policy import ACTOR, SIZES, WINDOW
 
 CLIP_RANGE, GAE_LAMBDA = 0.2, 0.97
 ACTOR_RATE, CRITIC_RATE = 3e-4, 1e-3
@@ -62,7 +62,7 @@ class RlSchedulerLearner(Stateful):
         self._samples = 0
 
     def update(self, share: float) -> dict[str, float]:
-        """Play episodes, then improve; see `learned.rl.workers.Learner.update`."""
+        """Play episodes, then improve; see `allocopt.learned.rl.workers.Learner.update`."""
         played = self._schedule()
         n_steps, n_episodes = played.rewards.shape
         returns = torch.from_numpy(played.rewards.sum(axis=0)).float()

@@ -9,9 +9,9 @@ import numpy as np
 
 from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.envs.batch_scheduling.task import HOUR_S, MEANINGS
+from allocopt.learned.weights import Card, Weights, check_shapes, dense_layers, find_weights, load_weights, relu
 from allocopt.simulator.decisions import Decision, Start
 from allocopt.simulator.view import View
-from learned.weights import Card, Weights, check_shapes, dense_layers, find_weights, load_weights, relu
 
 NAME = "rlscheduler"
 SIZES = (len(MEANINGS), 32, 16, 8, 1)

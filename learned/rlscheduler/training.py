@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from allocopt.envs.batch_scheduling.task import BACKFILLS, BatchScheduling
 from allocopt.errors import UsageError
-from learned.rl.traces import acknowledgement, read_traces
-from learned.rl.training import DeclaredTraining, Trained, option
-from learned.rl.workers import Workers
-from learned.rlscheduler.policy import EPISODE_JOBS, NAME, WINDOW
+from allocopt.learned.rl.traces import acknowledgement, read_traces
+from allocopt.learned.rl.training import DeclaredTraining, Trained, option
+from allocopt.learned.rl.workers import Workers
+from allocopt.learned.rlscheduler.policy import EPISODE_JOBS, NAME, WINDOW
 
 if TYPE_CHECKING:
-    from learned.rlscheduler.learner import RlSchedulerLearner
+    from allocopt.learned.rlscheduler.learner import RlSchedulerLearner
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class RlSchedulerTraining(DeclaredTraining["RlSchedulerLearner"]):
         return "kernel", learner.actor_parameters(), {"acknowledgement": acknowledgement(self.trace)}
 
     def _learner(self, seed: int, workers: Workers) -> "RlSchedulerLearner":
-        from learned.rlscheduler.learner import RlSchedulerLearner
+        from allocopt.learned.rlscheduler.learner import RlSchedulerLearner
 
         ((workload, machine),) = read_traces(self.trace, self.processors)
         task = BatchScheduling(

@@ -132,7 +132,7 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], weights: Weights) -> Non
 def dense_layers(
     weights: Weights, inputs: Float32Array, activation: Callable[[Float32Array], Float32Array]
 ) -> Float32Array:
-    """Apply the layers ``0``, ``2``, .. of `learned.rl.networks.dense`, with activations between, to rows of inputs."""
+    """Apply the layers of `allocopt.learned.rl.networks.dense`, with activations between, to rows of inputs."""
     found = inputs @ weights["0.weight"].T + weights["0.bias"]
     place = 2
     while f"{place}.weight" in weights:

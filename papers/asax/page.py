@@ -11,13 +11,13 @@ import numpy as np
 from scipy.optimize import linprog
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.learned.asax.scheduler import Loss
 from allocopt.problems.coallocation.interference import Interference, Sharing, Tenant, slowdowns
 from allocopt.report.words import Cell
 from allocopt.reproduction import ReproductionRequest
 from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing
 from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage
-from learned.asax.scheduler import Loss
 from papers.asax import tables
 from papers.asax.tables import FIGURE_THREE, LESSONS, SEEDS, THREE, TWO, learner, queue_of, simulated
 from papers.pages import Selection, page_parser, text_table, write_template

@@ -8,13 +8,13 @@ from functools import partial
 
 import numpy as np
 
+from allocopt.learned.asax.scheduler import Asax, AsaxScheduler, Loss
 from allocopt.problems.coallocation.interference import Interference
 from allocopt.reproduction import Records
 from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
 from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing, StaticSharing
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S, QueuedJob, asax_queue, queue_workload
-from learned.asax.scheduler import Asax, AsaxScheduler, Loss
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, published
 
 SEEDS = 10

@@ -5,10 +5,10 @@ from itertools import pairwise, product
 
 from allocopt.arrays import FloatArray
 from allocopt.envs.cush.jobsets import HELD_OUT, MACHINES, JobSet, Machine, Recipe
+from allocopt.heuristics.scheduling.job_selection import POLICIES, RULES, run_baseline
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.locality import SIERRA_TABLE
 from allocopt.simulator.rules import Backfill
-from heuristics.scheduling.job_selection import POLICIES, RULES, run_baseline
 from papers.cush.configuration import BASELINES, OVER_REQUESTED, TABLE_ONE, of_baseline
 from papers.pages import page_parser, write_template
 

@@ -9,10 +9,10 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, Recipe
 from allocopt.envs.cush.task import CushEpisodes, CushOptions
+from allocopt.heuristics.scheduling.job_selection import RULES, baseline_episodes
+from allocopt.learned.cush.policies import Agent, Trained
+from allocopt.learned.cush.training import CushTraining
 from allocopt.simulator.locality import SIERRA_TABLE
-from heuristics.scheduling.job_selection import RULES, baseline_episodes
-from learned.cush.policies import Agent, Trained
-from learned.cush.training import CushTraining
 from papers.artifact import Asked, published
 
 PUBLISHED = published("cush")

@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from allocopt.envs.cush.task import CushOptions
+from allocopt.learned.cush.training import CushTraining
 from allocopt.reproduction import Records
-from learned.cush.training import CushTraining
 from papers.artifact import Artifact, Asked, Number, Record
 from papers.cush.configuration import BASELINES, CUSH, FIXED, best_turnaround, held_out, of_agent, of_baseline
 from papers.cush.figures import LENGTHS, QUICK_EPOCHS, SHORT_EPOCHS, class_means

@@ -22,12 +22,12 @@ import numpy as np
 from allocopt.arrays import BoolArray, FloatArray
 from allocopt.envs.cush.jobsets import HELD_OUT, MACHINES, Machine, Recipe
 from allocopt.envs.cush.task import CushEpisodes, CushOptions, DynamicTypes
+from allocopt.heuristics.scheduling.job_selection import RULES
+from allocopt.learned.cush.policies import Agent, Validator
+from allocopt.learned.cush.training import USUAL_EPOCHS, CushTraining
+from allocopt.learned.rl.workers import ALONE
 from allocopt.reproduction import Records
 from allocopt.simulator.locality import SIERRA_TABLE, Policy, TypeClassifier, WorkloadType
-from heuristics.scheduling.job_selection import RULES
-from learned.cush.policies import Agent, Validator
-from learned.cush.training import USUAL_EPOCHS, CushTraining
-from learned.rl.workers import ALONE
 from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, read_curve, seed_and_name
 from papers.cush.configuration import (
     BASELINES,

@@ -6,13 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from allocopt.files.faults import bad_file
-from allocopt.simulator.rules import Backfill, QueueOrder
-from allocopt.simulator.scheduler import ListScheduler, Scheduler, get_policy
-from allocopt.simulator.window import OptimizationScheduler
-from allocopt.traces.reading import read_workload
-from allocopt.traces.weekly_cycle import DAY_S, WEEK_DAYS
-from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import (
+from allocopt.heuristics.scheduling.queue_orders import (
     F1,
     FirstComeFirstServed,
     RandomRunnable,
@@ -21,10 +15,16 @@ from heuristics.scheduling.queue_orders import (
     Wfp3,
     bin_packing,
 )
-from heuristics.scheduling.two_level import TwoLevelOrders
-from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
-from learned.rlscheduler.policy import RlScheduler
-from learned.weights import read_weights, shipped_weights
+from allocopt.heuristics.scheduling.two_level import TwoLevelOrders
+from allocopt.learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
+from allocopt.learned.rlscheduler.policy import RlScheduler
+from allocopt.learned.weights import read_weights, shipped_weights
+from allocopt.simulator.rules import Backfill, QueueOrder
+from allocopt.simulator.scheduler import ListScheduler, Scheduler, get_policy
+from allocopt.simulator.window import OptimizationScheduler
+from allocopt.traces.reading import read_workload
+from allocopt.traces.weekly_cycle import DAY_S, WEEK_DAYS
+from allocopt.traces.workload import Workload
 from papers.artifact import Asked
 
 QUICK_WEEKS = 2

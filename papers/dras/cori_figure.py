@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from allocopt.envs.dras.task import DrasEpisodes
+from allocopt.learned.dras.jobsets import EVALUATION_SEEDS
+from allocopt.learned.dras.policies import Agent
 from allocopt.reproduction import Records
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.weekly_cycle import DAY_S
 from allocopt.traces.workload import Workload
-from learned.dras.jobsets import EVALUATION_SEEDS
-from learned.dras.policies import Agent
 from papers.artifact import Artifact, Asked, Number, Record, mean_of
 from papers.dras.configuration import (
     METHODS,

@@ -11,18 +11,18 @@ import numpy as np
 
 from allocopt.envs.dras.dynamics import CAPABILITY, Weights
 from allocopt.envs.dras.task import DrasEpisodes, DrasOptions
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst
+from allocopt.heuristics.scheduling.two_level import AtRandom, Following, InOrder
+from allocopt.learned.dras.environment import Validator
+from allocopt.learned.dras.policies import Agent
+from allocopt.learned.dras.training import DrasTraining
+from allocopt.learned.weights import find_weights, read_weights
 from allocopt.reproduction import Records
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.two_level import END, Selector
 from allocopt.simulator.window import OptimizationScheduler
 from allocopt.traces.workload import Workload
 from allocopt.training import get_training
-from heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst
-from heuristics.scheduling.two_level import AtRandom, Following, InOrder
-from learned.dras.environment import Validator
-from learned.dras.policies import Agent
-from learned.dras.training import DrasTraining
-from learned.weights import find_weights, read_weights
 from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, progress_of, read_curve, seed_and_name
 from papers.dras.configuration import (
     AGENTS,

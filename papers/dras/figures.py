@@ -16,6 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.heuristics.scheduling.two_level import TwoLevelOrders
+from allocopt.learned.dras.jobsets import EVALUATION_SEEDS, WEEK_S, Split, SyntheticModel
+from allocopt.learned.dras.policies import AgentScheduler, DrasPpo
 from allocopt.reproduction import Records
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import Mode
@@ -25,9 +28,6 @@ from allocopt.simulator.simulate import simulate
 from allocopt.traces.variants import Interval
 from allocopt.traces.weekly_cycle import HOUR_S, WEEK_DAYS
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.two_level import TwoLevelOrders
-from learned.dras.jobsets import EVALUATION_SEEDS, WEEK_S, Split, SyntheticModel
-from learned.dras.policies import AgentScheduler, DrasPpo
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, means_over, published, seed_and_name
 from papers.dras.configuration import (
     CUSTOMIZED,

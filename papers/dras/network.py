@@ -11,12 +11,12 @@ import torch
 from torch import nn
 
 from allocopt.arrays import Float32Array
-from learned.dras.paper_module import PaperActorCritic, PaperModule
-from learned.dras.paper_network import THETA_LAYERS, THETA_NODES, WINDOW, RowNetwork, paper_network
-from learned.rl.algorithms import Rollout, descend
-from learned.rl.networks import SlotNetwork, masked_log_softmax, weights_of
-from learned.rl.slots import CompactNetwork, SlotPolicy
-from learned.rl.training import A2cSettings
+from allocopt.learned.dras.paper_module import PaperActorCritic, PaperModule
+from allocopt.learned.dras.paper_network import THETA_LAYERS, THETA_NODES, WINDOW, RowNetwork, paper_network
+from allocopt.learned.rl.algorithms import Rollout, descend
+from allocopt.learned.rl.networks import SlotNetwork, masked_log_softmax, weights_of
+from allocopt.learned.rl.slots import CompactNetwork, SlotPolicy
+from allocopt.learned.rl.training import A2cSettings
 
 RUNNING, CHOICES, FEATURES, REPEATS = 34, 30, 21, 30
 """Largest number of running jobs in a state, choices of an update (about ten scheduling instances), and others."""

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocopt.arrays import FloatArray
+from allocopt.learned.dras.environment import Validator
+from allocopt.learned.dras.jobsets import EVALUATION_SEEDS, Split, SyntheticModel
+from allocopt.learned.dras.policies import Agent
+from allocopt.learned.weights import Card, find_weights, read_weights
 from allocopt.reproduction import Records
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.variants import varied_run_times
 from allocopt.traces.weekly_cycle import HOUR_S
 from allocopt.traces.workload import Workload
-from learned.dras.environment import Validator
-from learned.dras.jobsets import EVALUATION_SEEDS, Split, SyntheticModel
-from learned.dras.policies import Agent
-from learned.weights import Card, find_weights, read_weights
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, read_curve
 from papers.dras.configuration import AGENTS, HELD_OUT, REFERENCE, RULES, THETA, jobsets_of, trace_of
 from papers.dras.figures import paired_numbers

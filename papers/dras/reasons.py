@@ -9,12 +9,12 @@ from statistics import fmean
 
 import numpy as np
 
+from allocopt.learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
 from allocopt.reproduction import Records
 from allocopt.simulator.rules import Mode
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.weekly_cycle import HOUR_S, WEEK_DAYS
 from allocopt.traces.workload import Workload
-from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, Split, SyntheticModel
 from papers.artifact import Artifact, Asked, Number, Record
 from papers.dras.configuration import REFERENCE, SDSC_SP2, THETA, Site, present, schedulers, trace_of
 from papers.dras.figures import LARGE_SHARE, MODES, metrics_of, paired_numbers, placed, shares_of

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from allocopt.learned.dras.policies import AgentScheduler, DrasDql, DrasPg, DrasPpo
 from allocopt.reproduction import Records
 from allocopt.simulator.rules import Mode
 from allocopt.traces.weekly_cycle import HOUR_S
 from allocopt.training import TrainingRequest, get_training
-from learned.dras.policies import AgentScheduler, DrasDql, DrasPg, DrasPpo
 from papers.artifact import Artifact, Asked, Number, Record
 from papers.dras.configuration import HELD_OUT, THETA, jobsets_of, trace_of
 from papers.dras.figures import LARGE_SHARE, placed_by, shares_of

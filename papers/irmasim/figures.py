@@ -15,12 +15,7 @@ import numpy as np
 from allocopt.arrays import FloatArray
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.cluster.multicore import Machine
-from allocopt.reproduction import Records
-from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME, NodeSelection
-from allocopt.simulator.multicore.state import Execution, ExecutionKind
-from allocopt.simulator.simulate import simulate
-from allocopt.traces.tasks import TABLE_FOUR, TaskWorkload, npb_batch
-from learned.irmasim.training import (
+from allocopt.learned.irmasim.training import (
     HETEROGENEOUS,
     HOMOGENEOUS,
     PAPERS,
@@ -30,6 +25,11 @@ from learned.irmasim.training import (
     IrmasimTraining,
     policy_rewards,
 )
+from allocopt.reproduction import Records
+from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME, NodeSelection
+from allocopt.simulator.multicore.state import Execution, ExecutionKind
+from allocopt.simulator.simulate import simulate
+from allocopt.traces.tasks import TABLE_FOUR, TaskWorkload, npb_batch
 from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, means_over, published, seed_and_name
 
 PUBLISHED = published("irmasim")

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from allocopt.envs.policy_selection.task import LEVELS, PolicySelectionEpisodes, PolicySelectionOptions
+from allocopt.learned.irmasim.training import HETEROGENEOUS, PAPERS, SUBSET, Agent, IrmasimTraining, policy_rewards
 from allocopt.report.plot import Axis, Colours, Panel
 from allocopt.report.words import Cell, aligned_table
 from allocopt.simulator.simulate import simulate
-from learned.irmasim.training import HETEROGENEOUS, PAPERS, SUBSET, Agent, IrmasimTraining, policy_rewards
 from papers.irmasim.figures import BELOW, BY_NODES, ENERGY, KINDS, LIGHTER, MEASURES, OVER_BEST, UNTIL
 from papers.pages import (
     ByRow,

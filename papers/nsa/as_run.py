@@ -8,10 +8,10 @@ from itertools import count, islice
 from statistics import fmean
 
 from allocopt.arrays import IntArray
+from allocopt.learned.nsa.networks import NETWORKS
+from allocopt.learned.nsa.solver import Nsa
 from allocopt.problems.topology import TopologyProblem
 from allocopt.reproduction import Records
-from learned.nsa.networks import NETWORKS
-from learned.nsa.solver import Nsa
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
 from papers.nsa import tables
 from papers.nsa.authors import AUTHORS_CLUSTER, Conventions, Nodes, job_by_job, mean_cost_and_wait, periods

@@ -14,11 +14,11 @@ import numpy as np
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree
+from allocopt.learned.nsa.training import JOBS_PER_EPOCH, PAPER_CLUSTER
 from allocopt.problems.topology import TopologyProblem
 from allocopt.reproduction import Records
 from allocopt.solving.result import Result
 from allocopt.traces.workload import Workload
-from learned.nsa.training import JOBS_PER_EPOCH, PAPER_CLUSTER
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
 from papers.nsa import tables
 from papers.nsa.authors import (

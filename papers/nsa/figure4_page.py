@@ -12,10 +12,10 @@ import numpy as np
 from numba import njit
 
 from allocopt.arrays import Float32Array
+from allocopt.learned.nsa.networks import NETWORKS, PRINTED_PARAMETERS, Buffers, PackedNetwork, forward
+from allocopt.learned.nsa.solver import Nsa
 from allocopt.report.plot import smoothed
 from allocopt.report.words import Cell, aligned_table
-from learned.nsa.networks import NETWORKS, PRINTED_PARAMETERS, Buffers, PackedNetwork, forward
-from learned.nsa.solver import Nsa
 from papers.artifact import read_curve
 from papers.pages import page_parser, write_lines, write_template
 

@@ -10,6 +10,11 @@ import numpy as np
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.platform import Platform
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed
+from allocopt.heuristics.topology.annealing import AnnealingAsPublished
+from allocopt.learned.nsa.networks import NETWORKS
+from allocopt.learned.nsa.solver import Nsa
+from allocopt.learned.nsa.training import PAPER_CLUSTER, NsaTraining
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.reproduction import Records
@@ -21,11 +26,6 @@ from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.protocol import Solver, get_solver
 from allocopt.topology import OneShot
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from heuristics.topology.annealing import AnnealingAsPublished
-from learned.nsa.networks import NETWORKS
-from learned.nsa.solver import Nsa
-from learned.nsa.training import PAPER_CLUSTER, NsaTraining
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, progress_of, seed_and_name
 from papers.nsa.tables import (
     LEADER,

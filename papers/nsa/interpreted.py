@@ -16,11 +16,11 @@ import numpy as np
 
 from allocopt.arrays import Float32Array
 from allocopt.cluster.topology import Topology
+from allocopt.learned.nsa.networks import DENSE, FIRST, NETWORKS, Q
+from allocopt.learned.nsa.solver import LARGEST_JOB, Nsa, node_features
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.topology import OneShot
-from learned.nsa.networks import DENSE, FIRST, NETWORKS, Q
-from learned.nsa.solver import LARGEST_JOB, Nsa, node_features
 
 HOTTEST, COLDEST = 25.0, 0.0025
 """Temperatures of the program, in hops; the first one in Table I is a tenth of this."""
@@ -41,7 +41,7 @@ def in_torch(network: str) -> Logits:
     """Return a network in torch, on the processor, for one state of shape ``(features, 100)``."""
     import torch
 
-    from learned.nsa.learner import FeedForward
+    from allocopt.learned.nsa.learner import FeedForward
 
     architecture, packed = Nsa(network).loaded()
     module = FeedForward(architecture)

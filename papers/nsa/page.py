@@ -5,7 +5,7 @@ Run ``allocopt reproduce`` first with each of ``nsa-table2``, ``nsa-table3``, ``
 the result files.
 """
 
-from learned.nsa.networks import NETWORKS
+from allocopt.learned.nsa.networks import NETWORKS
 from papers.nsa.cost_level import PRINTED
 from papers.nsa.parameters import COUNTS, DIFFERENCE
 from papers.nsa.tables import EXACT, LEADER, OPTIMUM, SAME_STEPS

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise, product
 from typing import NamedTuple
 
+from allocopt.learned.nsa.networks import CONVOLUTIONAL_FEATURES, NETWORKS, PRINTED_PARAMETERS, Q
 from allocopt.reproduction import Records
-from learned.nsa.networks import CONVOLUTIONAL_FEATURES, NETWORKS, PRINTED_PARAMETERS, Q
 from papers.artifact import Artifact, Number
 
 FILTERS = {"cnn-1": (4, 4), "cnn-2": (8, 4), "cnn-3": (16, 8)}

@@ -17,6 +17,11 @@ import numpy as np
 
 from allocopt.arrays import Float32Array, IntArray
 from allocopt.files.faults import bad_file
+from allocopt.formulations.topology.integer import Paper, ScipPaper
+from allocopt.heuristics.topology.annealing import Annealing, AnnealingAsPublished
+from allocopt.learned.nsa.networks import FIRST, Architecture, PackedNetwork
+from allocopt.learned.nsa.solver import Nsa
+from allocopt.learned.nsa.training import JOBS_PER_EPOCH, PAPER_CLUSTER, PERIOD_S
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import Blocks
 from allocopt.reproduction import Records
@@ -27,11 +32,6 @@ from allocopt.solving.result import Result, Status
 from allocopt.solving.solve import prepare, solve
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from formulations.topology.integer import Paper, ScipPaper
-from heuristics.topology.annealing import Annealing, AnnealingAsPublished
-from learned.nsa.networks import FIRST, Architecture, PackedNetwork
-from learned.nsa.solver import Nsa
-from learned.nsa.training import JOBS_PER_EPOCH, PAPER_CLUSTER, PERIOD_S
 from papers.artifact import Artifact, Asked, Number, Printed, Record, means_over, published, seed_and_name
 
 PUBLISHED = published("nsa")

@@ -123,7 +123,7 @@ def test_a_plug_in_does_not_take_our_names_and_two_of_one_name_are_refused(plug:
     plug("lns", SOLVER.format(name="lns", body=ALLOCATES))
     with pytest.warns(PluginWarning, match="solver 'lns' is that of allocopt; the one of plug_lns is ignored"):
         solver = get_solver("lns")
-    assert type(solver).__module__ == "heuristics.topology.lns.solver"
+    assert type(solver).__module__ == "allocopt.heuristics.topology.lns.solver"
     for package in ("first", "second"):
         plug("mine", SOLVER.format(name="mine", body=ALLOCATES), package)
     with pytest.raises(PluginError, match="plug_first and plug_second both have a solver 'mine'"):

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from support.coallocations import best_value, coallocations, solutions, value_of
 from support.results import assert_points, assert_proved
 
+from allocopt.formulations.backends import cp_sat, highs, scip
+from allocopt.formulations.backends.program import Request
+from allocopt.formulations.coallocation import CoallocationModel, IntegerCoallocation, _assignment_bound
 from allocopt.problems.coallocation.generate import synthetic_coallocation
 from allocopt.problems.coallocation.pairs import Pairs
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, GuestPlace
 from allocopt.solving.solve import solve
-from formulations.backends import cp_sat, highs, scip
-from formulations.backends.program import Request
-from formulations.coallocation import CoallocationModel, IntegerCoallocation, _assignment_bound
 
 BACK_ENDS = {"cp-sat": cp_sat, "highs": highs, "scip": scip}
 

@@ -12,12 +12,12 @@ from support.results import assert_points, assert_proved, solved_by
 
 from allocopt import knapsack as base
 from allocopt.errors import UsageError
+from allocopt.formulations import knapsack as module
+from allocopt.formulations.knapsack import LARGEST_TABLE, IntegerKnapsack, KnapsackDynamicProgram, _KnapsackModel
 from allocopt.problems.knapsack import KnapsackJob, KnapsackProblem, Reward, Selection
 from allocopt.problems.knapsack.packing import Gains
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
-from formulations import knapsack as module
-from formulations.knapsack import LARGEST_TABLE, IntegerKnapsack, KnapsackDynamicProgram, _KnapsackModel
 
 SOLVERS = {
     "dp": KnapsackDynamicProgram(),

@@ -16,8 +16,8 @@ def test_the_answer_is_a_rule_s_where_there_is_no_time_to_build_the_model(
     solver: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     problem = synthetic_placement("shared", np.random.default_rng(2), 8, 0.5, 0.5, FatTreeOptions(2, 2, 3))
-    monkeypatch.setattr("formulations.placement.BUILD_S", 1e6)
-    with caplog.at_level(logging.WARNING, logger="formulations"):
+    monkeypatch.setattr("allocopt.formulations.placement.BUILD_S", 1e6)
+    with caplog.at_level(logging.WARNING, logger="allocopt.formulations"):
         result = solve(problem, solver=solver)
     assert result.found() == solve(problem, solver="cons-tres").found()
     assert any(result.found().of_jobs)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from support.relocations import best_relocation, on, problem_of, random_problem, request
 
+from allocopt.formulations.relocation.cells import Cells
+from allocopt.formulations.relocation.program import RelocationModel
 from allocopt.problems.relocation.obstacles import all_stoppable, obstacles
 from allocopt.problems.relocation.problem import PlacedJob, WaitingGang, verify_relocation
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.result import Status
-from formulations.relocation.cells import Cells
-from formulations.relocation.program import RelocationModel
 
 N_RANDOM = 150
 

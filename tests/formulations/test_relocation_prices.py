@@ -9,17 +9,17 @@ import pytest
 from support.relocations import best_relocation, on, problem_of, random_problem, request
 
 from allocopt.cluster.options import FatTreeOptions
+from allocopt.formulations.backends.highs import solve_program
+from allocopt.formulations.backends.program import Request
+from allocopt.formulations.relocation.cells import Cells
+from allocopt.formulations.relocation.freed_nodes import FreedNodes
+from allocopt.formulations.relocation.prices import Prices
+from allocopt.formulations.relocation.program import RelocationModel
 from allocopt.problems.relocation.generate import synthetic_relocation
 from allocopt.problems.relocation.problem import PlacedJob, RelocationProblem, WaitingGang
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.result import Status
-from formulations.backends.highs import solve_program
-from formulations.backends.program import Request
-from formulations.relocation.cells import Cells
-from formulations.relocation.freed_nodes import FreedNodes
-from formulations.relocation.prices import Prices
-from formulations.relocation.program import RelocationModel
 
 
 def priced_problems(seeds: range) -> Iterator[tuple[RelocationProblem, Prices]]:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from support.workloads import workload
 
 from allocopt.errors import UsageError
+from allocopt.heuristics.scheduling.multifactor import DAY_S, Multifactor
 from allocopt.simulator.scheduler import get_policy
-from heuristics.scheduling.multifactor import DAY_S, Multifactor
 
 JOBS = [
     (1, 0.0, 50.0, 8, 61.0),

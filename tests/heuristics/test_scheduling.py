@@ -19,6 +19,16 @@ from allocopt.cluster.platform import Platform
 from allocopt.envs.cush.jobsets import GPUS, HELD_OUT, JobSet, Machine, Recipe
 from allocopt.envs.cush.task import CushEpisodes, CushOptions
 from allocopt.errors import UsageError
+from allocopt.heuristics.scheduling.job_selection import (
+    POLICIES,
+    RULES,
+    _keys_of,
+    _policies_of,
+    baseline_episodes,
+    run_baseline,
+)
+from allocopt.heuristics.scheduling.queue_orders import PriorityRule, RandomOrder, RandomRunnable, evolved_formula
+from allocopt.heuristics.scheduling.two_level import AtRandom, InOrder, TwoLevelOrders
 from allocopt.simulator.decisions import Start
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, Penalised, Policy
@@ -29,16 +39,6 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import END, Choice, TwoLevelScheduler
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.job_selection import (
-    POLICIES,
-    RULES,
-    _keys_of,
-    _policies_of,
-    baseline_episodes,
-    run_baseline,
-)
-from heuristics.scheduling.queue_orders import PriorityRule, RandomOrder, RandomRunnable, evolved_formula
-from heuristics.scheduling.two_level import AtRandom, InOrder, TwoLevelOrders
 
 JOBS = workload(
     [

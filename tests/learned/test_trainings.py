@@ -12,6 +12,13 @@ from support.workloads import busy_days
 from allocopt.errors import BadFileError, UsageError
 from allocopt.gpu_sharing.placing import place_pods, pod_policy
 from allocopt.gpu_sharing.pods import read_gpu_nodes, read_pods
+from allocopt.learned.dras.jobsets import EVALUATION_SEEDS
+from allocopt.learned.irmasim import training as irmasim
+from allocopt.learned.nsa.solver import Nsa
+from allocopt.learned.prices.solver import LnsPrices
+from allocopt.learned.prices.training import EVALUATION_SEEDS as UNSEEN_WINDOWS
+from allocopt.learned.rl.training import LARGEST_SEED, RESERVED
+from allocopt.learned.weights import FOLDER, Card, read_weights, write_weights
 from allocopt.simulator.locality import Policy
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.scheduler import get_policy
@@ -19,13 +26,6 @@ from allocopt.simulator.simulate import simulate
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.solve import solve
 from allocopt.training import TrainingRequest, get_training
-from learned.dras.jobsets import EVALUATION_SEEDS
-from learned.irmasim import training as irmasim
-from learned.nsa.solver import Nsa
-from learned.prices.solver import LnsPrices
-from learned.prices.training import EVALUATION_SEEDS as UNSEEN_WINDOWS
-from learned.rl.training import LARGEST_SEED, RESERVED
-from learned.weights import FOLDER, Card, read_weights, write_weights
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from allocopt.learned.irmasim.training import SUBSET
+from allocopt.learned.nsa.networks import NETWORKS
 from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.traces.generators import uniform_workload
-from learned.irmasim.training import SUBSET
-from learned.nsa.networks import NETWORKS
 from papers import pages
 from papers.dras.configuration import HELD_OUT, PAPER_METHODS
 from papers.dras.curves import ORDERS

@@ -21,6 +21,7 @@ from support.slow_scores import network_named
 
 import allocopt
 from allocopt.errors import InvalidProblemError, InvalidSolutionError, WrongAnswerError
+from allocopt.heuristics.scheduling.queue_orders import NetworkOrder
 from allocopt.placement import NodeTasks, Placements
 from allocopt.problems.instances import problem_from_object
 from allocopt.problems.placement.problem import PlacementProblem
@@ -30,7 +31,6 @@ from allocopt.simulator.scheduler import BACKFILLS, AnyScheduler, ListScheduler,
 from allocopt.simulator.shared.admission import admitted
 from allocopt.solving.result import Result, Status
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import NetworkOrder
 
 # Traces on clusters
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from allocopt.envs.dras.dynamics import CAPABILITY
-from learned.rl.slots import CompactNetwork
-from learned.weights import Card, read_weights, write_weights
+from allocopt.learned.rl.slots import CompactNetwork
+from allocopt.learned.weights import Card, read_weights, write_weights
 
 AGENT_NAMES = ("decima-pg", "dras-a2c", "dras-dql", "dras-pg", "dras-ppo")
 FEATURES = 21

@@ -5,12 +5,12 @@ import time
 from pathlib import Path
 from typing import Any, ClassVar
 
+from allocopt.heuristics.topology.lns.solver import Lns
 from allocopt.problems.topology import TopologyProblem
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from heuristics.topology.lns.solver import Lns
 
 UNGATED, CELLS = 2, 8  # So many do not wait, of so many
 

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from allocopt.formulations.backends.program import Formulation
 from allocopt.problems.base import Problem
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.verify import verify_result
-from formulations.backends.program import Formulation
 
 
 def solved_by(

@@ -8,10 +8,10 @@ from support.counts import Pattern, leaf_groups, patterns
 from support.windows import windows
 
 from allocopt.cluster.topology import Topology
+from allocopt.formulations.topology.free.pricing import Demand
 from allocopt.problems.topology import Job, TopologyProblem
 from allocopt.problems.topology.side_constraints import Groups, Preference, Segments, SideConstraints
 from allocopt.problems.topology.tables import encode, group_tree, job_classes
-from formulations.topology.free.pricing import Demand
 
 
 @st.composite

@@ -11,12 +11,12 @@ import numpy as np
 from numba import float64, int64, void
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.formulations.topology.dcas.window import WINDOW, DcasWindow
 from allocopt.kernels.arrays import put, record_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, insertion_state, place_job
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.solving.budget import Clock
-from formulations.topology.dcas.window import WINDOW, DcasWindow
 
 ITERATIONS = 120
 LOOKS = 6  # number of looks at the clock in an ascent

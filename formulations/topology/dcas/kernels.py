@@ -14,10 +14,10 @@ from numba import float64, int64
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.formulations.topology.dcas.bounds import REACH, Reach, left_saving
+from allocopt.formulations.topology.dcas.window import WINDOW, DcasWindow, fit
 from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import inlined, kernel
-from formulations.topology.dcas.bounds import REACH, Reach, left_saving
-from formulations.topology.dcas.window import WINDOW, DcasWindow, fit
 
 IndexArray = NDArray[np.int32]
 

@@ -15,6 +15,9 @@ from numba import float64, int64
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import HopFormula
+from allocopt.formulations.topology.dcas.bounds import BOUND_KERNELS, Prices, Reach, fill_reach
+from allocopt.formulations.topology.dcas.kernels import FULL, N_PARTS, PAUSED, Tables, advance
+from allocopt.formulations.topology.dcas.window import WINDOW, DcasWindow, Levels
 from allocopt.kernels.arrays import put, record_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.random import lehmer_uniform
@@ -24,9 +27,6 @@ from allocopt.problems.topology.second_search import Searched
 from allocopt.problems.topology.tables import encode, node_prices
 from allocopt.solving import Run, StopReason
 from allocopt.solving.budget import Clock
-from formulations.topology.dcas.bounds import BOUND_KERNELS, Prices, Reach, fill_reach
-from formulations.topology.dcas.kernels import FULL, N_PARTS, PAUSED, Tables, advance
-from formulations.topology.dcas.window import WINDOW, DcasWindow, Levels
 
 NOISE = 0.012  # largest noise on the cost of a block, relative to the bound of the window
 DECODING_SLICE = 100_000  # positions between two looks at the clock: a few milliseconds

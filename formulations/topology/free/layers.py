@@ -17,11 +17,11 @@ from numba import int64, types, void
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray, WordArray
+from allocopt.formulations.topology.free.pricing import Demand
 from allocopt.kernels.arrays import FloatMatrix, IntMatrix, record_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.insertion import JobClasses
 from allocopt.kernels.tree import GroupTree
-from formulations.topology.free.pricing import Demand
 
 # Most entries of the completion tables, and most entries times nodes that a job can take of a leaf: 0.25 s.
 LARGEST_COMPLETION, LARGEST_FILLING = 20_000_000, 200_000_000

@@ -12,6 +12,7 @@ import numpy as np
 from numba import float64, int64, void
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.formulations.topology.column_generation import Answer
 from allocopt.kernels.compiled import kernel
 from allocopt.kernels.insertion import (
     INSERTION_STATE,
@@ -24,7 +25,6 @@ from allocopt.kernels.insertion import (
     place_job,
 )
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from formulations.topology.column_generation import Answer
 
 
 @dataclass(frozen=True, slots=True, eq=False)

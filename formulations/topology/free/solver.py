@@ -16,6 +16,9 @@ from ortools.linear_solver import pywraplp
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import MissingPackageError, UsageError
+from allocopt.formulations.topology.column_generation import Generation, RestrictedMaster
+from allocopt.formulations.topology.free.layers import LAYER_KERNELS, LayeredSearch, Layers, Order
+from allocopt.formulations.topology.free.pricing import PRICING_KERNELS, Demand, PricedPatterns, Pricing
 from allocopt.problems.base import Strategy
 from allocopt.problems.certificate import Certificate
 from allocopt.problems.topology import Allocation, TopologyProblem
@@ -34,9 +37,6 @@ from allocopt.solving.base import ask
 from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
 from allocopt.solving.protocol import Solver, get_solver
 from allocopt.topology import TopologySolver
-from formulations.topology.column_generation import Generation, RestrictedMaster
-from formulations.topology.free.layers import LAYER_KERNELS, LayeredSearch, Layers, Order
-from formulations.topology.free.pricing import PRICING_KERNELS, Demand, PricedPatterns, Pricing
 
 SEARCHES = ("lns", "greedy")  # solvers that find allocations; the first installed one is used
 # Steps of the search for an allocation: at first; after a bound that leaves a gap; and after a failed proof, if there

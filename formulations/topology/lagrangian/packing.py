@@ -20,11 +20,11 @@ import numpy as np
 from numba import float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.formulations.topology.lagrangian.relaxation import Path
 from allocopt.kernels.arrays import FloatMatrix, put, record_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Clock
-from formulations.topology.lagrangian.relaxation import Path
 
 SLICE = 2_000_000  # positions times blocks inserted between two looks at the clock: a few milliseconds
 MOST_STRETCHES = 4

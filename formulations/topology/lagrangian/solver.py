@@ -11,22 +11,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from allocopt.problems.base import Strategy
-from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks
-from allocopt.solving import Capabilities, Promise, Run, StopReason
-from allocopt.solving.budget import Budget
-from allocopt.topology import TopologySolver
-from formulations.backends.solver import HIGHS
-from formulations.topology.integer import Pack, first_positions
-from formulations.topology.lagrangian.packing import (
+from allocopt.formulations.backends.solver import HIGHS
+from allocopt.formulations.topology.integer import Pack, first_positions
+from allocopt.formulations.topology.lagrangian.packing import (
     MOST_STRETCHES,
     PACKING_KERNELS,
     Packing,
     Stretches,
     improve_packing,
 )
-from formulations.topology.lagrangian.relaxation import RELAXATION_KERNELS, Bundle, Path, Relaxation
+from allocopt.formulations.topology.lagrangian.relaxation import RELAXATION_KERNELS, Bundle, Path, Relaxation
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks
+from allocopt.solving import Capabilities, Promise, Run, StopReason
+from allocopt.solving.budget import Budget
+from allocopt.topology import TopologySolver
 
 MOST_CUTS = 100
 # The first price of a size is a quantile of the costs of about SAMPLE of its blocks.

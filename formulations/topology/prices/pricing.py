@@ -15,6 +15,7 @@ import numpy as np
 from numba import float64, int64, void
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
+from allocopt.formulations.topology.column_generation import Answer
 from allocopt.kernels.arrays import FloatMatrix, IntMatrix, record_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, insertion_state, place_job
@@ -23,7 +24,6 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import group_tree
 from allocopt.solving import Run
 from allocopt.solving.budget import Clock
-from formulations.topology.column_generation import Answer
 
 SLICE = 4_000_000  # idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds
 RANDOM_ORDERS = 5  # number of random orders that are tried before orders close to the best one

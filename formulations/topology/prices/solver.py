@@ -10,6 +10,9 @@ import numpy as np
 from ortools.linear_solver import pywraplp
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
+from allocopt.formulations.topology.column_generation import Generation, RestrictedMaster
+from allocopt.formulations.topology.free.solver import EXACT_KERNELS, Closing, ExactFree, first_installed, improve
+from allocopt.formulations.topology.prices.pricing import PRICE_KERNELS, RANDOM_ORDERS, Priced, Pricing, Rounding
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.certificates import PartClass, PartPrices
@@ -17,9 +20,6 @@ from allocopt.problems.topology.tables import encode
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import LEAST_S, MOST_ITERATIONS, Budget
 from allocopt.topology import TopologySolver
-from formulations.topology.column_generation import Generation, RestrictedMaster
-from formulations.topology.free.solver import EXACT_KERNELS, Closing, ExactFree, first_installed, improve
-from formulations.topology.prices.pricing import PRICE_KERNELS, RANDOM_ORDERS, Priced, Pricing, Rounding
 
 # Most splits of parts that are columns from the start; more would take more time than they save in rounds.
 MOST_SPLITS = 1500

@@ -12,10 +12,7 @@ import numpy as np
 from numba import float64, int64
 
 from allocopt.arrays import FloatArray, IntArray, WordArray
-from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.kernels.insertion import JobClasses
-from allocopt.kernels.random import bell, below, uniform
-from heuristics.topology.lns.state import (
+from allocopt.heuristics.topology.lns.state import (
     AHEAD,
     CHANGED,
     MOVES,
@@ -33,6 +30,9 @@ from heuristics.topology.lns.state import (
     give_back_entry,
     hold_nodes,
 )
+from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.kernels.insertion import JobClasses
+from allocopt.kernels.random import bell, below, uniform
 
 DRAWS = 4  # draws per wanted job, because a drawn job may already be removed
 

@@ -7,15 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from allocopt.errors import UsageError
-from allocopt.problems.topology.certificates import PartPrices
-from allocopt.solving import Capabilities, Promise, Run, StopReason
-from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
-from allocopt.solving.result import tolerance_of
-from allocopt.topology import Strategy, TopologyProblem, TopologySolver
-from heuristics.topology.annealing import Schedule
-from heuristics.topology.greedy import RULED_KERNELS, RuledInsertion, insert_by_rules
-from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
-from heuristics.topology.lns.state import (
+from allocopt.heuristics.topology.annealing import Schedule
+from allocopt.heuristics.topology.greedy import RULED_KERNELS, RuledInsertion, insert_by_rules
+from allocopt.heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
+from allocopt.heuristics.topology.lns.state import (
     RULED_START_KERNELS,
     START_KERNELS,
     EncodedProblem,
@@ -24,8 +19,13 @@ from heuristics.topology.lns.state import (
     State,
     parts_of,
 )
-from heuristics.topology.nested import NESTED_KERNELS, search_nested
-from heuristics.topology.production_rules import BestFit
+from allocopt.heuristics.topology.nested import NESTED_KERNELS, search_nested
+from allocopt.heuristics.topology.production_rules import BestFit
+from allocopt.problems.topology.certificates import PartPrices
+from allocopt.solving import Capabilities, Promise, Run, StopReason
+from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
+from allocopt.solving.result import tolerance_of
+from allocopt.topology import Strategy, TopologyProblem, TopologySolver
 
 # Most idle nodes times nodes of the largest job, and most idle nodes. Above, a single step, or reading the problem, may
 # take a noticeable part of a second.

@@ -14,9 +14,9 @@ from allocopt.cli import calibrate, generate, live
 from allocopt.cli.main import COMMANDS, main
 from allocopt.cli.schema import SchemaName
 from allocopt.cli.terminal import listed, screen_width
+from allocopt.heuristics.topology.production_rules import Sequential
 from allocopt.solving.protocol import solver_names
 from allocopt.solving.solve import solve
-from heuristics.topology.production_rules import Sequential
 
 APPS = {"calibrate": calibrate.app, "generate": generate.app, "live": live.app}
 

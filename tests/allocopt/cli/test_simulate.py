@@ -12,6 +12,7 @@ import pytest
 from support.multicore import PLATFORM
 from support.program import Run
 
+from allocopt.learned.asax.scheduler import AsaxPolicy
 from allocopt.simulator.kernels.conservative import conservative_pass
 from allocopt.simulator.kernels.conservative import run_conservative as kernel
 from allocopt.simulator.pool import BUILT_IN
@@ -24,7 +25,6 @@ from allocopt.simulator.state import State
 from allocopt.traces.applications import WORKFLOWS, profiled_jobs, queue_workload
 from allocopt.traces.reading import read_workload
 from allocopt.traces.variants import varied_run_times
-from learned.asax.scheduler import AsaxPolicy
 
 KEYS = "jobs mean_wait_s max_wait_s mean_bounded_slowdown utilization makespan_s runtime_s jobs_per_s".split()
 JOBS = [

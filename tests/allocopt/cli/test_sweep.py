@@ -44,7 +44,7 @@ import os
 import signal
 from pathlib import Path
 
-from heuristics.topology.production_rules import BestFit
+from allocopt.heuristics.topology.production_rules import BestFit
 
 
 class Deadly(BestFit):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from support.program import Run
 
+from allocopt.learned.weights import read_weights
 from allocopt.traces.generators import lublin_workload
 from allocopt.traces.text import Swf
-from learned.weights import read_weights
 
 
 def generated_trace(path: Path) -> Path:
@@ -75,6 +75,6 @@ def test_without_torch_it_lists_what_can_be_trained_and_says_what_to_install(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "nsa" in run("train").out.split()
-    monkeypatch.setattr("learned.rl.training.find_spec", lambda name: None)
+    monkeypatch.setattr("allocopt.learned.rl.training.find_spec", lambda name: None)
     answer = run("train", "nsa", "--out", tmp_path / "run")
     assert "'torch', which is not installed: pip install 'allocopt[train]'" in answer.refusal(5)

@@ -13,8 +13,8 @@ from allocopt.gpu_sharing.ceiling import most_allocated
 from allocopt.gpu_sharing.placing import PlacedPods, place_pods, pod_policy, pod_policy_names
 from allocopt.gpu_sharing.pods import GpuNode, PodList, PodRequest, read_gpu_nodes, read_pods
 from allocopt.gpu_sharing.state import TERMS
+from allocopt.learned.node_scores.policy import WeightedScore
 from benchmarks.gpu_sharing import published
-from learned.node_scores.policy import WeightedScore
 
 MODELS = ("", "T4", "V100")
 

@@ -127,7 +127,7 @@ print(untold)
 def test_kernels_of_trainings_are_left_out_where_torch_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = {entry.__name__ for entry in all_kernels()}
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "learned.nsa.learner")
+    monkeypatch.delitem(sys.modules, "allocopt.learned.nsa.learner")
     plain = {entry.__name__ for entry in all_kernels()}
     assert plain
     assert plain < whole

@@ -18,7 +18,7 @@ from allocopt.solving.verify import verify
 
 PLUGIN = """
 import ctypes, os
-from heuristics.topology.production_rules import Sequential
+from allocopt.heuristics.topology.production_rules import Sequential
 
 class Odd(Sequential):
     name = "odd"

@@ -15,6 +15,7 @@ from support.workloads import workload
 from allocopt.cluster.platform import Part, Platform
 from allocopt.cluster.topology import FatTree, Pairs
 from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed
 from allocopt.simulator.decisions import Decision, PlaceGuest, Start
 from allocopt.simulator.execution import Change, HopSlowdown, Locality
 from allocopt.simulator.held_nodes import BreadthFirst, DepthFirst, Guest
@@ -24,7 +25,6 @@ from allocopt.simulator.scheduler import ListScheduler, SchedulerError
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed
 
 
 def pace(running: int) -> Fraction:

@@ -8,6 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.schedulers import AskingEasy, Wavering
 
+from allocopt.heuristics.scheduling.queue_orders import (
+    DominantResourceFairness,
+    FirstComeFirstServed,
+    LargestFirst,
+    ShortestJobFirst,
+    Wfp3,
+)
 from allocopt.kernels.ready import make_ready
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.kernels.backfilling import run
@@ -17,13 +24,6 @@ from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.state import CANDIDATES, QUEUE
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import (
-    DominantResourceFairness,
-    FirstComeFirstServed,
-    LargestFirst,
-    ShortestJobFirst,
-    Wfp3,
-)
 
 MACHINE = 64
 orders: st.SearchStrategy[QueueOrder] = st.sampled_from([FirstComeFirstServed(), ShortestJobFirst(), LargestFirst()])

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from allocopt.cluster.platform import Platform
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed
 
 SIZE = 32
 

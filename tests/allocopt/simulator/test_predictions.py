@@ -9,13 +9,13 @@ from support.simulations import assert_lawful, machine_of, rules, small_workload
 from support.workloads import workload
 
 from allocopt.errors import UsageError
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed, ShortestJobFirst, easy_plus_plus
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.explain import Explanation
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.scheduler import ListScheduler, get_policy
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import UNKNOWN_USER, Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed, ShortestJobFirst, easy_plus_plus
 
 # A machine of two. User 1 asks for 1,000 s and runs for 100: job 2 is predicted to run for 100 s.
 PREDICTED = [

@@ -10,13 +10,13 @@ from support.schedulers import promise
 from support.simulations import machine_of, small_workloads
 from support.workloads import MACHINE, random_workload
 
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.kernels.conservative import AT_A_TIME, run_conservative
 from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst
 
 FCFS = FirstComeFirstServed()
 CONSERVATIVE = ListScheduler(FCFS, Backfill.CONSERVATIVE, compression=False)

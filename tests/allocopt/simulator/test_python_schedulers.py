@@ -14,13 +14,7 @@ from support.workloads import workload
 
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
-from allocopt.simulator.decisions import Decision, Reserve, Start, Wait
-from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
-from allocopt.simulator.scheduler import ListScheduler, Scheduler
-from allocopt.simulator.simulate import simulate
-from allocopt.simulator.view import View
-from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import (
+from allocopt.heuristics.scheduling.queue_orders import (
     DominantResourceFairness,
     FirstComeFirstServed,
     LargestFirst,
@@ -29,6 +23,12 @@ from heuristics.scheduling.queue_orders import (
     Unicep,
     Wfp3,
 )
+from allocopt.simulator.decisions import Decision, Reserve, Start, Wait
+from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
+from allocopt.simulator.scheduler import ListScheduler, Scheduler
+from allocopt.simulator.simulate import simulate
+from allocopt.simulator.view import View
+from allocopt.traces.workload import Workload
 
 FCFS = FirstComeFirstServed()
 TWINS: list[tuple[Scheduler, ListScheduler]] = [

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed, ShortestJobFirst
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import Backfill, EventOrder, Rules
 from allocopt.simulator.schedule import Schedule
@@ -14,7 +15,6 @@ from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed, ShortestJobFirst
 
 
 def published_starts(path: Path) -> dict[int, float]:

@@ -11,6 +11,7 @@ from support.workloads import workload
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.platform import Part, Platform
+from allocopt.heuristics.scheduling.queue_orders import DominantResourceFairness, FirstComeFirstServed
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.held_nodes import Allocator, BreadthFirst, DepthFirst
 from allocopt.simulator.pool import Pool
@@ -18,7 +19,6 @@ from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import DominantResourceFairness, FirstComeFirstServed
 
 allocators: st.SearchStrategy[Allocator] = st.sampled_from([DepthFirst(), BreadthFirst()])
 schedulers = st.builds(

@@ -12,13 +12,13 @@ from support.slow_scores import random_network
 from support.workloads import workload
 
 from allocopt.errors import UsageError
+from allocopt.heuristics.scheduling.queue_orders import NetworkOrder
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.scoring import FEATURES, linear_network
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import UNKNOWN_USER, Workload
-from heuristics.scheduling.queue_orders import NetworkOrder
 
 
 def by_feature(name: str, weight: float = 1.0) -> NetworkOrder:

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.errors import UsageError
+from allocopt.heuristics.topology.production_rules import Sequential
 from allocopt.problems.base import Sense
 from allocopt.solving.budget import Budget, Clock
 from allocopt.solving.result import Incumbent, Status, StopReason, gap_between
 from allocopt.solving.run import Run
-from heuristics.topology.production_rules import Sequential
 
 
 @dataclass(frozen=True)

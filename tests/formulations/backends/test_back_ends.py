@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array
 from support.windows import paper_window, windows
 
+from allocopt.formulations.backends import cp_sat, highs, scip
+from allocopt.formulations.backends.program import BinaryProgram, Progress, Request
+from allocopt.formulations.topology.integer import Pack, Paper
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import Blocks
-from formulations.backends import cp_sat, highs, scip
-from formulations.backends.program import BinaryProgram, Progress, Request
-from formulations.topology.integer import Pack, Paper
 
 NO_LIMIT = float("inf")
 

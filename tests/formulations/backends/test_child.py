@@ -3,12 +3,12 @@ from typing import cast
 import pytest
 from support.windows import paper_window
 
+from allocopt.formulations.backends.program import Outcome, Request
+from allocopt.formulations.backends.solver import _BackEndDiedError, _ChildPool
+from allocopt.formulations.topology.integer import Pack, Paper
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget, Clock
-from formulations.backends.program import Outcome, Request
-from formulations.backends.solver import _BackEndDiedError, _ChildPool
-from formulations.topology.integer import Pack, Paper
 
 
 def clock() -> Clock:

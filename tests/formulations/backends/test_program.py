@@ -16,13 +16,13 @@ from support.windows import paper_window, window
 
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, UsageError
+from allocopt.formulations.backends.program import BinaryProgram
+from allocopt.formulations.backends.solver import BackEndSolver
+from allocopt.formulations.knapsack import IntegerKnapsack
+from allocopt.formulations.topology.integer import PackSolver, ScipPaper
 from allocopt.problems.base import Strategy
 from allocopt.problems.knapsack.generate import synthetic_knapsack
 from allocopt.solving.budget import Budget
-from formulations.backends.program import BinaryProgram
-from formulations.backends.solver import BackEndSolver
-from formulations.knapsack import IntegerKnapsack
-from formulations.topology.integer import PackSolver, ScipPaper
 
 
 def optimum_by_scip(path: Path) -> float:

@@ -13,6 +13,11 @@ from support.windows import fat_trees, paper_window, resequenced, trees, window,
 
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import UsageError
+from allocopt.formulations.topology.dcas import search
+from allocopt.formulations.topology.dcas.bounds import Prices
+from allocopt.formulations.topology.dcas.search import GROWTH, LEAST_GROWTH, _decode, _Decoder, _growth
+from allocopt.formulations.topology.dcas.window import MOST_LEVELS, DcasWindow, Levels
+from allocopt.formulations.topology.dynamic_program import DynamicProgram
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import encode
@@ -21,11 +26,6 @@ from allocopt.solving.result import Status, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
-from formulations.topology.dcas import search
-from formulations.topology.dcas.bounds import Prices
-from formulations.topology.dcas.search import GROWTH, LEAST_GROWTH, _decode, _Decoder, _growth
-from formulations.topology.dcas.window import MOST_LEVELS, DcasWindow, Levels
-from formulations.topology.dynamic_program import DynamicProgram
 
 
 def test_a_level_with_a_single_group_is_left_out_and_equal_levels_are_added() -> None:

@@ -14,16 +14,16 @@ from support.results import assert_proved, solved_by
 from support.windows import fat_trees, paper_window, resequenced, trees, window, windows
 
 from allocopt.cluster.topology import FatTree, Topology
+from allocopt.formulations.topology import dynamic_program
+from allocopt.formulations.topology.dcas import search
+from allocopt.formulations.topology.free.solver import ExactFree
+from allocopt.formulations.topology.integer import ScipPaper
+from allocopt.formulations.topology.prices.solver import LeafPrices
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver
 from allocopt.solving.result import Result, Status, StopReason
-from formulations.topology import dynamic_program
-from formulations.topology.dcas import search
-from formulations.topology.free.solver import ExactFree
-from formulations.topology.integer import ScipPaper
-from formulations.topology.prices.solver import LeafPrices
 
 SCAS, DCAS, FREE = Strategy
 SOLVERS: dict[str, tuple[Solver, Strategy]] = {

@@ -17,13 +17,13 @@ from support.windows import fat_trees, paper_window, tiny_window, trees, window,
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import FatTree
+from allocopt.formulations.topology.free import layers as module
+from allocopt.formulations.topology.free.layers import LayeredSearch, Layers, Order, _Jobs
+from allocopt.formulations.topology.free.pricing import Pricing, _Row
+from allocopt.formulations.topology.free.solver import _ColumnGeneration
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.budget import Budget
-from formulations.topology.free import layers as module
-from formulations.topology.free.layers import LayeredSearch, Layers, Order, _Jobs
-from formulations.topology.free.pricing import Pricing, _Row
-from formulations.topology.free.solver import _ColumnGeneration
 
 ROUNDING = 1e-9
 

@@ -15,15 +15,15 @@ from support.windows import fat_trees, paper_window, trees, window
 
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import UsageError
+from allocopt.formulations.topology.free import solver as module
+from allocopt.formulations.topology.free.layers import Layers
+from allocopt.formulations.topology.free.solver import Closing, ExactFree
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.problems.topology.side_constraints import Groups, Preference, Segments, SideConstraints
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
 from allocopt.solving.protocol import Solver, get_solver
 from allocopt.solving.result import Status, StopReason
 from allocopt.solving.run import Run
-from formulations.topology.free import solver as module
-from formulations.topology.free.layers import Layers
-from formulations.topology.free.solver import Closing, ExactFree
 
 SHALLOW = fat_trees | trees(levels=1) | trees(levels=2) | trees(levels=3)
 

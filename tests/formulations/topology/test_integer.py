@@ -22,6 +22,9 @@ from support.windows import paper_window, window, windows
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree
+from allocopt.formulations.backends.program import BinaryProgram, Formulation
+from allocopt.formulations.backends.solver import pool_of
+from allocopt.formulations.topology.integer import Pack, PackSolver, Paper, ScipPaper
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.problem import LARGEST_HOP_COST, LEAST_HOP_COST
@@ -30,9 +33,6 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import get_solver
 from allocopt.solving.result import Status, StopReason
 from allocopt.solving.verify import verify_result
-from formulations.backends.program import BinaryProgram, Formulation
-from formulations.backends.solver import pool_of
-from formulations.topology.integer import Pack, PackSolver, Paper, ScipPaper
 
 scas_windows = windows(most_idle=6, strategy=Strategy.SCAS)
 
@@ -184,7 +184,7 @@ def test_improvements_are_shown_while_the_search_goes_on(hard: TopologyProblem) 
 def test_cancelled_jobs_are_logged_and_no_incumbent(caplog: pytest.LogCaptureFixture) -> None:
     idle = [node for node in range(60) if node % 7 not in (2, 5)]
     problem = window(FatTree(3, 4, 5), idle, [10, 9, 8], strategy=Strategy.SCAS)
-    with caplog.at_level(logging.INFO, logger="formulations"):
+    with caplog.at_level(logging.INFO, logger="allocopt.formulations"):
         result = solved_by(get_solver("scip-paper", {"cancel": True}), problem)
     assert "a solution cancels 1 of 3 jobs" in caplog.text
     assert result.status is Status.OPTIMAL
@@ -194,7 +194,7 @@ def test_cancelled_jobs_are_logged_and_no_incumbent(caplog: pytest.LogCaptureFix
 @pytest.mark.slow
 def test_the_parent_process_loads_no_back_end() -> None:
     script = (
-        "import sys; from formulations.topology.integer import PackSolver\n"
+        "import sys; from allocopt.formulations.topology.integer import PackSolver\n"
         "PackSolver.scip().is_available(); PackSolver.cp_sat().version\n"
         "print(sorted({'pyscipopt', 'ortools', 'pandas', 'scipy.optimize'} & set(sys.modules)))"
     )

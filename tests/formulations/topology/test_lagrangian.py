@@ -16,19 +16,19 @@ from support.windows import paper_window, window, windows
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import FatTree
+from allocopt.formulations.topology.integer import Pack
+from allocopt.formulations.topology.lagrangian import packing as packing_module
+from allocopt.formulations.topology.lagrangian import relaxation as relaxation_module
+from allocopt.formulations.topology.lagrangian import solver as solver_module
+from allocopt.formulations.topology.lagrangian.packing import Packing, Stretches, _excess, improve_packing
+from allocopt.formulations.topology.lagrangian.relaxation import Bundle, Path, Relaxation, _balance_weights
+from allocopt.formulations.topology.lagrangian.solver import Lagrangian
 from allocopt.problems.base import Strategy
 from allocopt.problems.instances import read_problems
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, StopReason
-from formulations.topology.integer import Pack
-from formulations.topology.lagrangian import packing as packing_module
-from formulations.topology.lagrangian import relaxation as relaxation_module
-from formulations.topology.lagrangian import solver as solver_module
-from formulations.topology.lagrangian.packing import Packing, Stretches, _excess, improve_packing
-from formulations.topology.lagrangian.relaxation import Bundle, Path, Relaxation, _balance_weights
-from formulations.topology.lagrangian.solver import Lagrangian
 
 
 def circle_of(sizes: list[int], costs: FloatArray) -> Blocks:

@@ -15,14 +15,14 @@ from support.windows import paper_window, window, windows
 from allocopt.arrays import FloatArray
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
+from allocopt.formulations.topology.free import solver as module
+from allocopt.formulations.topology.prices.pricing import Pricing, Rounding, _insert_at_prices, _MergedTree
+from allocopt.formulations.topology.prices.solver import LeafPrices, _Ascent
 from allocopt.kernels.insertion import insertion_state
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver
-from formulations.topology.free import solver as module
-from formulations.topology.prices.pricing import Pricing, Rounding, _insert_at_prices, _MergedTree
-from formulations.topology.prices.solver import LeafPrices, _Ascent
 
 NEVER = Fraction(-(10**12))
 

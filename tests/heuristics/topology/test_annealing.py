@@ -20,18 +20,9 @@ from support.windows import fat_trees, paper_window, trees, window, windows
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree, hop_costs
 from allocopt.errors import InvalidSolutionError, UsageError
-from allocopt.problems.base import Strategy
-from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.problem import check_non_crossing
-from allocopt.problems.topology.tables import encode
-from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import get_solver
-from allocopt.solving.result import Result, Status, StopReason
-from allocopt.solving.solve import solve
-from allocopt.solving.verify import verify
-from heuristics.topology import annealing
-from heuristics.topology import simanneal_reference as reference
-from heuristics.topology.annealing import (
+from allocopt.heuristics.topology import annealing
+from allocopt.heuristics.topology import simanneal_reference as reference
+from allocopt.heuristics.topology.annealing import (
     Annealing,
     AnnealingAsPublished,
     Rules,
@@ -43,7 +34,16 @@ from heuristics.topology.annealing import (
     _Swapping,
     anneal_anywhere,
 )
-from heuristics.topology.simanneal_reference import SimannealReference
+from allocopt.heuristics.topology.simanneal_reference import SimannealReference
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.problem import check_non_crossing
+from allocopt.problems.topology.tables import encode
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import get_solver
+from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.solve import solve
+from allocopt.solving.verify import verify
 
 
 def walked(problem: TopologyProblem, schedule: Schedule, *, restores: bool = True, seed: int = 0) -> Walk:

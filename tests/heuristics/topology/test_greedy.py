@@ -11,14 +11,14 @@ from support.results import solved_by
 from support.side import ruled_optimum, ruled_windows
 from support.windows import paper_window, windows
 
+from allocopt.heuristics.topology import greedy
+from allocopt.heuristics.topology.greedy import Greedy
+from allocopt.heuristics.topology.lns.solver import Lns
+from allocopt.heuristics.topology.production_rules import BestFit
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Status, StopReason
 from allocopt.solving.verify import verify_result
-from heuristics.topology import greedy
-from heuristics.topology.greedy import Greedy
-from heuristics.topology.lns.solver import Lns
-from heuristics.topology.production_rules import BestFit
 
 solved = partial(solved_by, Greedy())
 

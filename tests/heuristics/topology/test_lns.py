@@ -15,16 +15,26 @@ from support.windows import paper_window, trees, window, windows
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree
+from allocopt.heuristics.topology.greedy import Greedy
+from allocopt.heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
+from allocopt.heuristics.topology.lns.solver import Lns, _Cooling, _Pace
+from allocopt.heuristics.topology.lns.state import (
+    N_OPEN,
+    EncodedProblem,
+    Groups,
+    Holdings,
+    Moves,
+    Open,
+    Search,
+    State,
+    parts_of,
+)
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.problems.topology.side_constraints import Preference, Segments, SideConstraints
 from allocopt.solving.budget import Budget
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
-from heuristics.topology.greedy import Greedy
-from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
-from heuristics.topology.lns.solver import Lns, _Cooling, _Pace
-from heuristics.topology.lns.state import N_OPEN, EncodedProblem, Groups, Holdings, Moves, Open, Search, State, parts_of
 
 MOVES = Lns().moves(5)
 NARROW = MOVES._replace(few=2, others=1)

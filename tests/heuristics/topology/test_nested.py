@@ -14,13 +14,13 @@ from support.results import solved_by
 from support.windows import fat_trees, paper_window, trees, window, windows
 
 from allocopt.cluster.topology import FatTree
+from allocopt.heuristics.topology.lns.solver import Lns
+from allocopt.heuristics.topology.nested import _Moves, _place_in_order, _search_partitions, _Start
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
-from heuristics.topology.lns.solver import Lns
-from heuristics.topology.nested import _Moves, _place_in_order, _search_partitions, _Start
 
 MOVES = _Moves(3.0, 5, 2, 6, 0.5)
 """So few nodes near a place that both ways to look at windows are taken."""

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from allocopt.errors import BadFileError, UsageError
+from allocopt.learned.asax.scheduler import Asax, Knowledge
+from allocopt.learned.asax.trees import Experts, State
 from allocopt.traces.job_profile import StageKind
-from learned.asax.scheduler import Asax, Knowledge
-from learned.asax.trees import Experts, State
 
 BUSY = State(0.96, 0.44, StageKind.PARALLEL, 0.6, 1.5)
 IDLE = State(0.05, 0.10, StageKind.SEQUENTIAL, 0.6, 1.5)

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from allocopt.learned.asax.scheduler import Asax, AsaxScheduler, Loss, _state_of
+from allocopt.learned.asax.trees import Experts
 from allocopt.simulator.decisions import PlaceGuest, SetQuota
 from allocopt.simulator.quota.execution import Progress, QuotaExecution, QuotaView, SharedCores
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
-from learned.asax.scheduler import Asax, AsaxScheduler, Loss, _state_of
-from learned.asax.trees import Experts
 
 FULL = [0.0, float("inf")]
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.errors import BadFileError
+from allocopt.learned.asax.trees import METRICS, Experts, State
 from allocopt.traces.job_profile import StageKind
-from learned.asax.trees import METRICS, Experts, State
 
 SHIPPED = Experts.read()
 INFINITY = float("inf")

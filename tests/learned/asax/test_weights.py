@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
-from learned.asax.scheduler import _Update, _Weights
+from allocopt.learned.asax.scheduler import _Update, _Weights
 
 Adversary = Callable[[_Weights, int], FloatArray]
 ROUNDS = 400

@@ -10,9 +10,8 @@ from allocopt.envs.cush.dynamics import FIRST_TRAIT, Weights
 from allocopt.envs.cush.jobsets import Machine, Recipe
 from allocopt.envs.cush.task import N_NUMBERS, CushOptions
 from allocopt.errors import UsageError
-from allocopt.simulator.locality import SIERRA_TABLE
-from heuristics.scheduling.job_selection import run_baseline
-from learned.cush.learner import (
+from allocopt.heuristics.scheduling.job_selection import run_baseline
+from allocopt.learned.cush.learner import (
     PUBLISHED,
     SETTINGS_BY_NAME,
     USUAL,
@@ -25,11 +24,12 @@ from learned.cush.learner import (
     _baseline,
     _Played,
 )
-from learned.cush.policies import HIDDEN, Agent, PolicySelector, Validator
-from learned.cush.training import SETTINGS
-from learned.rl.networks import dense, weights_of
-from learned.rl.slots import CompactNetwork
-from learned.rl.workers import ALONE
+from allocopt.learned.cush.policies import HIDDEN, Agent, PolicySelector, Validator
+from allocopt.learned.cush.training import SETTINGS
+from allocopt.learned.rl.networks import dense, weights_of
+from allocopt.learned.rl.slots import CompactNetwork
+from allocopt.learned.rl.workers import ALONE
+from allocopt.simulator.locality import SIERRA_TABLE
 
 SMALL = Machine(4, 2, 4)
 COMPACT = CompactNetwork(FIRST_TRAIT + 3, critic=0)

@@ -13,11 +13,11 @@ from allocopt.cluster.platform import Platform
 from allocopt.envs.cush.jobsets import GPUS, HELD_OUT, Machine, Recipe
 from allocopt.envs.cush.task import CushEpisodes, CushOptions
 from allocopt.errors import UsageError
+from allocopt.learned.cush.policies import Cush, Kinds, Trained
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, Penalised
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
-from learned.cush.policies import Cush, Kinds, Trained
 from papers.cush.configuration import acting_options, best_turnaround, of_agent
 
 MACHINE = Machine.of("sierra", 6)

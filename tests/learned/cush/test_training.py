@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from allocopt.envs.cush.jobsets import HELD_OUT
+from allocopt.learned.cush.training import VALIDATION_SEED, CushTraining
+from allocopt.learned.rl.workers import ALONE
+from allocopt.learned.weights import read_weights
 from allocopt.training import TrainingRequest
-from learned.cush.training import VALIDATION_SEED, CushTraining
-from learned.rl.workers import ALONE
-from learned.weights import read_weights
 
 TINY = CushTraining(nodes=4, epochs=4, jobsets=2, simulations=4, pool=10, validation=4, average_every=2, every=2)
 

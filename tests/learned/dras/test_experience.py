@@ -8,15 +8,15 @@ from support.workloads import busy_days
 from allocopt.arrays import Float32Array
 from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import DrasOptions
+from allocopt.heuristics.scheduling.queue_orders import Wfp3
+from allocopt.learned.dras.environment import JobsetEnvironment, Validator, _first_come_first_served, _mean_waits_s
+from allocopt.learned.dras.experience import _play, _relative_rewards, _wfp3_scores, imitate_wfp3
+from allocopt.learned.rl.networks import SlotActorCritic, SlotStates, weights_of
+from allocopt.learned.rl.slots import CompactNetwork, SlotPolicy
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import Wfp3
-from learned.dras.environment import JobsetEnvironment, Validator, _first_come_first_served, _mean_waits_s
-from learned.dras.experience import _play, _relative_rewards, _wfp3_scores, imitate_wfp3
-from learned.rl.networks import SlotActorCritic, SlotStates, weights_of
-from learned.rl.slots import CompactNetwork, SlotPolicy
 
 NODES, FEATURES = 16, 21
 SMALL = CompactNetwork(FEATURES, 16, 8, 8)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from allocopt.errors import UsageError
+from allocopt.learned.dras.jobsets import RUN_JITTER, WEEK_S, Split, SyntheticModel
 from allocopt.traces.variants import varied_run_times
 from allocopt.traces.weekly_cycle import DAY_S
 from allocopt.traces.workload import Workload
-from learned.dras.jobsets import RUN_JITTER, WEEK_S, Split, SyntheticModel
 
 N = 64
 

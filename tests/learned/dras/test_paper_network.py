@@ -8,11 +8,18 @@ import torch
 
 from allocopt.arrays import Float32Array
 from allocopt.errors import UsageError
-from learned.dras.environment import JobsetEnvironment, ScaledRewards
-from learned.dras.paper_module import PaperModule, PaperValues
-from learned.dras.paper_network import THETA_LAYERS, THETA_NODES, PaperNetwork, PaperPolicy, RowNetwork, paper_network
-from learned.dras.training import DrasPg
-from learned.rl.networks import weights_of
+from allocopt.learned.dras.environment import JobsetEnvironment, ScaledRewards
+from allocopt.learned.dras.paper_module import PaperModule, PaperValues
+from allocopt.learned.dras.paper_network import (
+    THETA_LAYERS,
+    THETA_NODES,
+    PaperNetwork,
+    PaperPolicy,
+    RowNetwork,
+    paper_network,
+)
+from allocopt.learned.dras.training import DrasPg
+from allocopt.learned.rl.networks import weights_of
 
 TABLE_3 = {
     ("theta", "dql"): 21_449_004,

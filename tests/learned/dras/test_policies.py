@@ -14,6 +14,14 @@ from allocopt.arrays import Float32Array
 from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import DrasOptions
 from allocopt.errors import UsageError
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed
+from allocopt.learned.dras import policies
+from allocopt.learned.dras.environment import Validator, _Waits
+from allocopt.learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, RUN_JITTER, Split, SyntheticModel
+from allocopt.learned.dras.policies import DecimaPg, DrasPpo, _adapted, _ended_jobs
+from allocopt.learned.rl.networks import SlotActorCritic, weights_of
+from allocopt.learned.rl.slots import CompactNetwork
+from allocopt.learned.weights import Card, read_weights, write_weights
 from allocopt.simulator.decisions import Decision
 from allocopt.simulator.rules import Backfill, Mode
 from allocopt.simulator.scheduler import ListScheduler
@@ -22,14 +30,6 @@ from allocopt.simulator.view import View
 from allocopt.traces.reading import read_workload
 from allocopt.traces.variants import varied_run_times
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from learned.dras import policies
-from learned.dras.environment import Validator, _Waits
-from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, RUN_JITTER, Split, SyntheticModel
-from learned.dras.policies import DecimaPg, DrasPpo, _adapted, _ended_jobs
-from learned.rl.networks import SlotActorCritic, weights_of
-from learned.rl.slots import CompactNetwork
-from learned.weights import Card, read_weights, write_weights
 
 WEIGHTS = Path(__file__).resolve().parents[3] / "learned" / "weights"
 SHIPPED = sorted([*WEIGHTS.glob("dras-*.safetensors"), *WEIGHTS.glob("decima-*.safetensors")])

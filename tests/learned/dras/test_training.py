@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from allocopt.errors import UsageError
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed
+from allocopt.learned.dras.environment import Validator, _Waits
+from allocopt.learned.dras.policies import DrasPpo as DrasPpoPolicy
+from allocopt.learned.dras.training import DrasPpo
+from allocopt.learned.weights import read_weights
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
 from allocopt.training import TrainingRequest
-from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from learned.dras.environment import Validator, _Waits
-from learned.dras.policies import DrasPpo as DrasPpoPolicy
-from learned.dras.training import DrasPpo
-from learned.weights import read_weights
 
 NODES = 32
 DAY_S = 86_400.0

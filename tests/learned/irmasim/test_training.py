@@ -8,10 +8,18 @@ import torch
 
 from allocopt.cluster.irmasim import irmasim_testbed
 from allocopt.errors import BadFileError
+from allocopt.learned.irmasim.training import (
+    HIDDEN,
+    PAPERS,
+    SUBSET,
+    Agent,
+    IrmasimTraining,
+    _WholeEpisodes,
+    policy_rewards,
+)
+from allocopt.learned.weights import Card, dense_layers, write_weights
 from allocopt.simulator.simulate import simulate
 from allocopt.training import TrainingRequest
-from learned.irmasim.training import HIDDEN, PAPERS, SUBSET, Agent, IrmasimTraining, _WholeEpisodes, policy_rewards
-from learned.weights import Card, dense_layers, write_weights
 
 
 def small(**options: object) -> IrmasimTraining:
@@ -66,7 +74,7 @@ def test_no_episode_is_longer_than_the_horizon() -> None:
 
 
 def test_the_network_in_numpy_is_the_one_in_torch() -> None:
-    from learned.rl.networks import dense, weights_of
+    from allocopt.learned.rl.networks import dense, weights_of
 
     module = dense(21, HIDDEN, 5, activation=torch.nn.Tanh())
     seen = np.random.default_rng(0).random((7, 21), dtype=np.float32)

@@ -8,7 +8,7 @@ import pytest
 from allocopt.errors import UsageError
 from allocopt.gpu_sharing.placing import place_pods, pod_policy
 from allocopt.gpu_sharing.pods import GpuNode, PodList, PodRequest, read_gpu_nodes, read_pods
-from learned.node_scores.training import EvolvedScoreTraining
+from allocopt.learned.node_scores.training import EvolvedScoreTraining
 
 NODES = [GpuNode(f"n{number:02d}", 32_000, 10**6, 4) for number in range(12)]
 PODS = PodList.of(
@@ -18,8 +18,8 @@ PODS = PodList.of(
 
 def test_evolution_allocates_more_than_it_began_with() -> None:
     pytest.importorskip("cmaes")
-    from learned.node_scores.learner import Case, NodeScoreLearner, Placements
-    from learned.node_scores.policy import WeightedScore
+    from allocopt.learned.node_scores.learner import Case, NodeScoreLearner, Placements
+    from allocopt.learned.node_scores.policy import WeightedScore
 
     learner = NodeScoreLearner(NODES, [PODS], Placements(3, 8, 1.2, 1), 8, 0.3, 0)
     first = learner.parameters
@@ -33,7 +33,7 @@ def test_evolution_allocates_more_than_it_began_with() -> None:
 
 def test_threads_do_not_change_what_is_evolved() -> None:
     pytest.importorskip("cmaes")
-    from learned.node_scores.learner import NodeScoreLearner, Placements
+    from allocopt.learned.node_scores.learner import NodeScoreLearner, Placements
 
     found = []
     for threads in (1, 3):

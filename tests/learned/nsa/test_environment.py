@@ -5,10 +5,10 @@ import pytest
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import hop_costs
+from allocopt.learned.nsa import learner
+from allocopt.learned.nsa.learner import MOVES, REWARD_SCALE, WALK_STEPS, RepairEnvironment, _Repairs
+from allocopt.learned.nsa.training import _training_windows
 from allocopt.problems.topology import Allocation, TopologyProblem
-from learned.nsa import learner
-from learned.nsa.learner import MOVES, REWARD_SCALE, WALK_STEPS, RepairEnvironment, _Repairs
-from learned.nsa.training import _training_windows
 
 E, Q = 16, 100
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.arrays import Float32Array
-from learned.nsa.learner import FeedForward
-from learned.nsa.networks import (
+from allocopt.learned.nsa.learner import FeedForward
+from allocopt.learned.nsa.networks import (
     CONVOLUTION,
     DENSE,
     NETWORKS,
@@ -19,7 +19,7 @@ from learned.nsa.networks import (
     _rational_tanh,
     forward,
 )
-from learned.rl.networks import set_weights, weights_of
+from allocopt.learned.rl.networks import set_weights, weights_of
 
 # The fully connected networks have as many parameters as the paper prints, the others cannot have.
 TRUE_PARAMETERS = PRINTED_PARAMETERS | {"cnn-1": 71_260, "cnn-2": 71_504, "cnn-3": 117_372}

@@ -11,6 +11,10 @@ from support.windows import fat_trees, paper_window, trees, window, windows
 
 from allocopt.cluster.topology import FatTree, hop_costs
 from allocopt.errors import BadFileError, UsageError
+from allocopt.heuristics.topology.annealing import Rules, Schedule, Walk
+from allocopt.learned.nsa.networks import NETWORKS
+from allocopt.learned.nsa.solver import Nsa, _draw_action, anneal_guided, node_features
+from allocopt.learned.weights import Card, write_weights
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.problems.topology.tables import encode
@@ -18,10 +22,6 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
-from heuristics.topology.annealing import Rules, Schedule, Walk
-from learned.nsa.networks import NETWORKS
-from learned.nsa.solver import Nsa, _draw_action, anneal_guided, node_features
-from learned.weights import Card, write_weights
 
 
 def solved(solver: Nsa, problem: TopologyProblem, steps: int = 40, seed: int = 0) -> Result:

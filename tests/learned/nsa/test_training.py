@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from allocopt.learned.nsa import training as training_module
+from allocopt.learned.nsa.solver import Nsa
+from allocopt.learned.nsa.training import NsaTraining, _training_windows
+from allocopt.learned.rl.networks import weights_of
+from allocopt.learned.rl.training import PpoSettings
 from allocopt.solving.budget import Budget
 from allocopt.training import TrainingRequest
-from learned.nsa import training as training_module
-from learned.nsa.solver import Nsa
-from learned.nsa.training import NsaTraining, _training_windows
-from learned.rl.networks import weights_of
-from learned.rl.training import PpoSettings
 
 
 def trained(folder: Path, training: NsaTraining, seed: int = 0) -> Path:

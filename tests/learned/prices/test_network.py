@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from support.windows import paper_window, windows
 
 from allocopt.arrays import Encoding
+from allocopt.learned.prices.learner import _PriceNetwork
+from allocopt.learned.prices.network import Features, features_of, predict
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
-from learned.prices.learner import _PriceNetwork
-from learned.prices.network import Features, features_of, predict
 
 seeds = st.integers(0, 2**16)
 PAPER = [paper_window(seed) for seed in range(10)]

@@ -14,20 +14,20 @@ from support.windows import paper_window, windows
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import UsageError
+from allocopt.formulations.topology.free.pricing import Pricing
+from allocopt.heuristics.topology.lns.state import EncodedProblem, parts_of
 from allocopt.kernels.insertion import idle_state, insertion_state, single_job_savings
 from allocopt.kernels.tree import GroupTree
+from allocopt.learned.prices.insertion import bound_alone, dual_bound, imitate, insert_priced
+from allocopt.learned.prices.learner import _improved
+from allocopt.learned.prices.network import SHAPES, Weights, features_of, predict
+from allocopt.learned.prices.solver import LnsPrices, glance
+from allocopt.learned.weights import FOLDER, read_weights, write_weights
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.budget import Budget
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
-from formulations.topology.free.pricing import Pricing
-from heuristics.topology.lns.state import EncodedProblem, parts_of
-from learned.prices.insertion import bound_alone, dual_bound, imitate, insert_priced
-from learned.prices.learner import _improved
-from learned.prices.network import SHAPES, Weights, features_of, predict
-from learned.prices.solver import LnsPrices, glance
-from learned.weights import FOLDER, read_weights, write_weights
 
 seeds = st.integers(0, 2**16)
 
@@ -204,7 +204,7 @@ def test_a_search_finds_better_allocations_than_the_first_one_and_prices_a_tight
 
 
 def test_a_window_too_large_for_the_time_is_searched_without_a_glance(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("learned.prices.solver.INSERTION_S", 1.0)
+    monkeypatch.setattr("allocopt.learned.prices.solver.INSERTION_S", 1.0)
     monkeypatch.setattr(LnsPrices, "begin_guided", None)
     problem = paper_window(0)
     verify_result(problem, LnsPrices().solve(problem, Budget(1.0, 50), 0))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from allocopt.learned.prices.network import predict
+from allocopt.learned.prices.training import UNSEEN, LnsPricesTraining, _large, _of_any_shape, _paper_like
 from allocopt.problems.topology import Allocation, TopologyProblem
-from learned.prices.network import predict
-from learned.prices.training import UNSEEN, LnsPricesTraining, _large, _of_any_shape, _paper_like
 
 
 @pytest.mark.slow
@@ -19,7 +19,7 @@ def test_no_window_to_train_on_is_of_the_unseen_cluster() -> None:
 
 @pytest.mark.slow
 def test_a_short_training_improves_on_its_own_start() -> None:
-    from learned.prices.learner import Case
+    from allocopt.learned.prices.learner import Case
 
     # The bound comes a tenth nearer, and with other seeds of the training by 4 and by 8 %.
     training = LnsPricesTraining(updates=150, windows=40, large_windows=0, label_steps=100)

@@ -9,17 +9,17 @@ from support.slow_scores import SlowScores
 from support.workloads import busy_days
 
 from allocopt.arrays import FloatArray
+from allocopt.learned.priorities.goals import GOALS, Waits
+from allocopt.learned.priorities.network import SCALES, first_parameters, network_of, parameters_of
+from allocopt.learned.priorities.policy import EvolvedPriority
+from allocopt.learned.priorities.training import EvolvedPriorityTraining
+from allocopt.learned.weights import shipped_weights
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.scheduler import get_policy
 from allocopt.simulator.scoring import FEATURES, N_FEATURES
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from learned.priorities.goals import GOALS, Waits
-from learned.priorities.network import SCALES, first_parameters, network_of, parameters_of
-from learned.priorities.policy import EvolvedPriority
-from learned.priorities.training import EvolvedPriorityTraining
-from learned.weights import shipped_weights
 
 HIDDEN = 3
 
@@ -116,7 +116,7 @@ def test_training_begins_with_the_mean_of_several_weights(tmp_path: Path) -> Non
 
 def test_evolution_finds_that_short_jobs_go_first() -> None:
     pytest.importorskip("cmaes")
-    from learned.priorities.learner import EASY, Evolution, Networks, PriorityLearner, Site, scheduler_of
+    from allocopt.learned.priorities.learner import EASY, Evolution, Networks, PriorityLearner, Site, scheduler_of
 
     jobs = busy_days(3, 1500, 50, 32, "seen", 0.12)
     evolution, family = Evolution(GOALS["slowdown"], 12, 2, 400, 0.5, 0.05, 1), Networks(tuple(FEATURES), 0)
@@ -129,7 +129,7 @@ def test_evolution_finds_that_short_jobs_go_first() -> None:
 
 def test_threads_do_not_change_what_is_evolved() -> None:
     pytest.importorskip("cmaes")
-    from learned.priorities.learner import Evolution, Networks, PriorityLearner, Site
+    from allocopt.learned.priorities.learner import Evolution, Networks, PriorityLearner, Site
 
     jobs = busy_days(4, 600, 20, 32, "seen", 0.12)
     networks = []

@@ -10,7 +10,7 @@ from torch import nn
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.errors import UsageError
-from learned.rl.algorithms import (
+from allocopt.learned.rl.algorithms import (
     LEARNERS,
     Choices,
     EnvironmentLearner,
@@ -18,8 +18,8 @@ from learned.rl.algorithms import (
     _generalized_advantages,
     timed_advantages,
 )
-from learned.rl.networks import ActorCritic, dense, masked_log_softmax
-from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings, Settings
+from allocopt.learned.rl.networks import ActorCritic, dense, masked_log_softmax
+from allocopt.learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings, Settings
 
 PLACES, ACTIONS, END = 4, 4, 3
 

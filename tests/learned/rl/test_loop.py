@@ -12,8 +12,8 @@ import torch
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.interruption import termination_interrupts
+from allocopt.learned.rl.training import NAME, _read_checkpoint, _run_updates, _write_checkpoint, _write_curve
 from allocopt.training import TrainingRequest
-from learned.rl.training import NAME, _read_checkpoint, _run_updates, _write_checkpoint, _write_curve
 
 IDENTITY = {"title": "walk", "seed": 1}
 

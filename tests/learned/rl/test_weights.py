@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from allocopt.errors import BadFileError
-from learned.rl.slots import CompactNetwork, SlotPolicy, _write_values
-from learned.weights import Card, read_weights, write_weights
+from allocopt.learned.rl.slots import CompactNetwork, SlotPolicy, _write_values
+from allocopt.learned.weights import Card, read_weights, write_weights
 
 CARD = Card("nsa", "cnn-3", 3, 10, "0.1.0", "abc", "allocopt train nsa", {"ppo": {"clip": 0.2}})
 
@@ -64,7 +64,7 @@ def test_weights_that_are_no_finite_numbers_are_refused(tmp_path: Path, array: N
 @pytest.mark.parametrize("critic", [0, 8])
 def test_a_compact_network_gives_without_torch_what_it_gives_with_it(critic: int) -> None:
     torch = pytest.importorskip("torch")
-    from learned.rl.networks import SlotActorCritic, SlotNetwork, weights_of
+    from allocopt.learned.rl.networks import SlotActorCritic, SlotNetwork, weights_of
 
     rng = np.random.default_rng(3)
     network = CompactNetwork(12, 32, 16, critic)

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from learned.rl.workers import ALONE
-from learned.weights import read_weights
+from allocopt.learned.rl.workers import ALONE
+from allocopt.learned.weights import read_weights
 
 TRAIN = (
     "from pathlib import Path; import sys\n"
     "from allocopt.training import TrainingRequest\n"
-    "from learned.cush.training import CushTraining\n"
+    "from allocopt.learned.cush.training import CushTraining\n"
     "training = CushTraining(nodes=4, epochs=6, jobsets=2, simulations=4, pool=10, validation=5, average_every=2,"
     " every=2)\n"
     "minutes = 0.0 if sys.argv[2] == 'begun' else None\n"
@@ -26,7 +26,7 @@ TRAIN = (
 )
 TALK = (
     "import numpy as np, torch\n"
-    "from learned.rl.workers import Workers\n"
+    "from allocopt.learned.rl.workers import Workers\n"
     "with Workers.joined() as workers:\n"
     "    module = torch.nn.BatchNorm1d(1)\n"
     "    module.running_mean.fill_(float(workers.rank))\n"
@@ -37,7 +37,7 @@ TALK = (
 )
 DIE = (
     "import os, numpy as np\n"
-    "from learned.rl.workers import Workers\n"
+    "from allocopt.learned.rl.workers import Workers\n"
     "with Workers.joined() as workers:\n"
     "    workers.total(np.zeros(1))\n"
     "    if workers.rank:\n"
@@ -46,7 +46,7 @@ DIE = (
 )
 STOP = (
     "import os, signal, numpy as np\n"
-    "from learned.rl.workers import Workers\n"
+    "from allocopt.learned.rl.workers import Workers\n"
     "with Workers.joined() as workers:\n"
     # Else one may stop while the other one still joins it.
     "    workers.total(np.zeros(1))\n"
@@ -56,8 +56,8 @@ STOP = (
 
 FORK = """
 import json, os, signal, sys, traceback
-import learned.cush.learner, learned.cush.policies, learned.cush.training
-import learned.rl.workers, torch._dynamo
+import allocopt.learned.cush.learner, allocopt.learned.cush.policies, allocopt.learned.cush.training
+import allocopt.learned.rl.workers, torch._dynamo
 for line in sys.stdin:
     folder, shared, code, arguments = json.loads(line)
     children = []

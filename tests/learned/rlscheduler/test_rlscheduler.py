@@ -7,13 +7,13 @@ import pytest
 from support.workloads import busy_days
 
 from allocopt.envs.batch_scheduling.task import BatchScheduling
+from allocopt.learned.rlscheduler import policy as acting
+from allocopt.learned.rlscheduler.policy import ACTOR, RlScheduler, features_of, scores_of
+from allocopt.learned.weights import Card, Weights, write_weights
 from allocopt.simulator.decisions import Decision
 from allocopt.simulator.scheduler import SchedulerError
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
-from learned.rlscheduler import policy as acting
-from learned.rlscheduler.policy import ACTOR, RlScheduler, features_of, scores_of
-from learned.weights import Card, Weights, write_weights
 
 
 def network_of(seed: int) -> Weights:
@@ -29,7 +29,7 @@ def a_file(path: Path, network: Weights) -> str:
 
 def test_scores_are_those_of_torch() -> None:
     torch = pytest.importorskip("torch")
-    from learned.rlscheduler.learner import ActorCritic
+    from allocopt.learned.rlscheduler.learner import ActorCritic
 
     network = ActorCritic()
     weights = {name: tensor.numpy() for name, tensor in network.actor.state_dict().items()}

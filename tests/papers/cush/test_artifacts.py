@@ -11,10 +11,10 @@ from support.artifacts import ours, rows_of
 
 from allocopt.envs.cush.jobsets import HELD_OUT, MACHINES, Machine, Recipe
 from allocopt.envs.cush.task import CushOptions
+from allocopt.heuristics.scheduling.job_selection import RULES, run_baseline
+from allocopt.learned.cush.training import CushTraining
 from allocopt.reproduction import ReproductionRequest
 from allocopt.simulator.locality import SIERRA_TABLE
-from heuristics.scheduling.job_selection import RULES, run_baseline
-from learned.cush.training import CushTraining
 from papers.cush import configuration, experiments, figures, penalties
 from papers.cush.configuration import BASELINES, CUSH, METHODS, TABLE_ONE, of_baseline
 from papers.cush.experiments import DIFFERENCE

@@ -13,6 +13,8 @@ from support.artifacts import ours, rows_of
 from support.workloads import busy_days
 
 from allocopt.errors import BadFileError, UsageError
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed
+from allocopt.learned.dras.jobsets import EVALUATION_SEEDS
 from allocopt.reproduction import ReproductionRequest, get_reproduction
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler
@@ -20,8 +22,6 @@ from allocopt.simulator.simulate import simulate
 from allocopt.traces.text import Swf
 from allocopt.traces.variants import Interval
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from learned.dras.jobsets import EVALUATION_SEEDS
 from papers.artifact import Asked, read_curve
 from papers.dras import curves, figures
 from papers.dras.configuration import (

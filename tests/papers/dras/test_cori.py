@@ -9,6 +9,8 @@ from support.agents import AGENT_NAMES, write_agent
 from support.artifacts import ours, rows_of
 from support.workloads import busy_days
 
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed
+from allocopt.learned.dras.policies import DecimaPg, DrasPpo
 from allocopt.reproduction import ReproductionRequest
 from allocopt.simulator.rules import Backfill, Reservations
 from allocopt.simulator.scheduler import ListScheduler
@@ -16,8 +18,6 @@ from allocopt.simulator.simulate import simulate
 from allocopt.traces.capacity import CapacityMachine, CapacityModel
 from allocopt.traces.weekly_cycle import DAY_S
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from learned.dras.policies import DecimaPg, DrasPpo
 from papers.artifact import Asked
 from papers.dras import cori_figure
 from papers.dras.cori import CORI, LOAD, MACHINE, TABLE_TWO, TRACE_DAYS, main

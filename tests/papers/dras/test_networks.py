@@ -9,11 +9,11 @@ import pytest
 from support.artifacts import ours
 from support.workloads import busy_days
 
+from allocopt.learned.weights import find_weights, read_weights, write_weights
 from allocopt.reproduction import ReproductionRow
 from allocopt.simulator.scheduler import get_policy
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
-from learned.weights import find_weights, read_weights, write_weights
 from papers.artifact import Asked
 from papers.dras import networks
 from papers.dras.configuration import THETA

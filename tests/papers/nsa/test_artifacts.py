@@ -9,13 +9,13 @@ from support.artifacts import ours, rows_of
 from support.windows import paper_window
 
 from allocopt.errors import BadFileError
+from allocopt.learned.nsa.networks import NETWORKS, Q
+from allocopt.learned.nsa.solver import Nsa
+from allocopt.learned.nsa.training import PAPER_CLUSTER
 from allocopt.reproduction import ReproductionRequest, get_reproduction
 from allocopt.simulator.window import windows
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.text import Nsa as NsaFormat
-from learned.nsa.networks import NETWORKS, Q
-from learned.nsa.solver import Nsa
-from learned.nsa.training import PAPER_CLUSTER
 from papers.artifact import Asked
 from papers.nsa import as_run, cost_level, figures, parameters, tables
 from papers.nsa.cost_level import READINGS

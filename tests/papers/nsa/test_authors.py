@@ -9,6 +9,9 @@ from support.windows import paper_window, tiny_window
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree, Topology, hop_costs
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed
+from allocopt.learned.nsa.networks import NETWORKS, forward
+from allocopt.learned.nsa.solver import Nsa
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler
@@ -16,9 +19,6 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.window import windows
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from learned.nsa.networks import NETWORKS, forward
-from learned.nsa.solver import Nsa
 from papers.nsa.authors import AUTHORS_CLUSTER, Conventions, job_by_job, mean_cost_and_wait, periods
 from papers.nsa.interpreted import InterpretedWalk, cost_by_pairs, cost_of, in_torch
 

@@ -20,6 +20,7 @@ from allocopt.envs.batch_scheduling.task import (
     Reward,
     Utilization,
 )
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed
 from allocopt.simulator.pool import Pool
 from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueKeys, Rules
 from allocopt.simulator.schedule import Schedule
@@ -27,7 +28,6 @@ from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed
 
 FCFS = FirstComeFirstServed()
 REWARDS: list[Reward] = [BoundedSlowdown(), MeanWait(), MeanWait(60.0), Makespan(), Utilization()]

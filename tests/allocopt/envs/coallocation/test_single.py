@@ -8,13 +8,13 @@ import pytest
 import allocopt.envs  # noqa: F401 - registers the environments
 from allocopt.arrays import Float32Array
 from allocopt.envs.coallocation.task import MEANINGS, Capacity, CoallocationEnv, CoallocationOptions, MeanResponse
+from allocopt.learned.asax.scheduler import Asax, AsaxScheduler
+from allocopt.learned.asax.trees import Experts, State
 from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
 from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing, StaticSharing
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
-from learned.asax.scheduler import Asax, AsaxScheduler
-from learned.asax.trees import Experts, State
 
 Queue = tuple[QueuedJob, ...]
 Agent = Callable[[CoallocationEnv, Float32Array], int]

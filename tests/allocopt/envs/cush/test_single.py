@@ -8,9 +8,9 @@ import pytest
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe
 from allocopt.envs.cush.task import CushEnv, CushEpisodes, CushOptions, DynamicTypes
 from allocopt.errors import UsageError
+from allocopt.heuristics.scheduling.job_selection import baseline_episodes
 from allocopt.simulator.locality import SIERRA_TABLE, TypeClassifier, WorkloadType
 from allocopt.simulator.rules import Backfill
-from heuristics.scheduling.job_selection import baseline_episodes
 
 SMALL = Machine(4, 2, 4)
 

@@ -10,10 +10,10 @@ from support.workloads import MACHINE, crowds, random_workload
 
 from allocopt.envs.dras.dynamics import CAPABILITY, CAPACITY, FEATURES, Weights
 from allocopt.envs.dras.task import DrasEpisodes, DrasOptions
+from allocopt.heuristics.scheduling.two_level import AtRandom
 from allocopt.simulator.rules import EventOrder, Level, Mode, Reservations, Rules
 from allocopt.simulator.two_level import Choice
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.two_level import AtRandom
 
 ALL_PARTS = Weights(0.5, 0.25, 0.125, 2.0, 1.0, 0.01, 0.1, 0.3, unit_s=60.0)
 

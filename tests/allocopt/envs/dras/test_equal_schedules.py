@@ -13,15 +13,7 @@ from support.workloads import MACHINE, crowds, random_workload
 
 from allocopt.arrays import BoolArray, Float32Array
 from allocopt.envs.dras.task import DrasEpisodes, DrasOptions, ObservationName, Observing
-from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Reservations, Rules
-from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import ListScheduler, Scheduler
-from allocopt.simulator.simulate import simulate
-from allocopt.simulator.two_level import END, Choice, Selector, TwoLevelScheduler
-from allocopt.simulator.window import OptimizationScheduler
-from allocopt.traces.reading import read_workload
-from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import (
+from allocopt.heuristics.scheduling.queue_orders import (
     F1,
     FirstComeFirstServed,
     LargestFirst,
@@ -31,7 +23,15 @@ from heuristics.scheduling.queue_orders import (
     Unicep,
     Wfp3,
 )
-from heuristics.scheduling.two_level import AtRandom, Following, InOrder
+from allocopt.heuristics.scheduling.two_level import AtRandom, Following, InOrder
+from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Reservations, Rules
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import ListScheduler, Scheduler
+from allocopt.simulator.simulate import simulate
+from allocopt.simulator.two_level import END, Choice, Selector, TwoLevelScheduler
+from allocopt.simulator.window import OptimizationScheduler
+from allocopt.traces.reading import read_workload
+from allocopt.traces.workload import Workload
 
 FCFS = FirstComeFirstServed()
 ORDERS: list[QueueOrder] = [FCFS, ShortestJobFirst(), Wfp3(), Unicep(), F1(), LargestFirst(), RandomOrder()]

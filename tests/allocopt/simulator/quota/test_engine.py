@@ -12,6 +12,8 @@ from support.corun import finish_times
 from support.slow_quotas import simulate_slowly
 
 from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed
+from allocopt.learned.asax.scheduler import AsaxScheduler
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import CoallocationObjective
 from allocopt.simulator.decisions import Decision, PlaceGuest, SetQuota, Start
@@ -23,8 +25,6 @@ from allocopt.simulator.scheduler import ListScheduler, SchedulerError
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
-from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from learned.asax.scheduler import AsaxScheduler
 
 QUIET = Interference(0.0, 0.0, 0.0, 0.0)
 

@@ -12,6 +12,7 @@ from allocopt.cluster import Request
 from allocopt.cluster.cluster import Cluster, ClusterNode, Partition
 from allocopt.cluster.topology import hop_costs
 from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.heuristics.scheduling.queue_orders import FirstComeFirstServed
 from allocopt.simulator.decisions import Start
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.execution import Change, HopSlowdown
@@ -25,7 +26,6 @@ from allocopt.simulator.state import QUEUE
 from allocopt.simulator.view import View
 from allocopt.simulator.window import WindowScheduler
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed
 
 N_TRACES = 40
 
