@@ -258,7 +258,8 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="write the page; without it, it is printed")
     asked = parser.parse_args()
     fill(asked.rows, asked.solvers, asked.nodes)
-    rows = Measured.all_of(rows_in(asked.rows, Row))
+    read = rows_in(asked.rows, Row)
+    rows = Measured.all_of(read)
     write_page(
         "relocations",
         "Fewest stopped and moved jobs",
@@ -272,7 +273,7 @@ def main() -> None:
                 (None, 0, *(None for _ in RULES)),
             ),
         ],
-        assumed(),
+        f"{assumed()} Rows were measured at {', '.join(sorted({row.commit for row in read}))}.",
         is_quick=not asked.page,
     )
 
