@@ -117,7 +117,8 @@ def test_what_a_solver_prints_stays_off_standard_output(spawn: Run, plug_ins: di
 
 @pytest.mark.slow
 def test_a_plug_in_without_its_package_is_5_and_stops_nothing_else(spawn: Run, plug_ins: dict[str, str]) -> None:
-    message = "solver 'needs' needs the package 'a_package_nobody_has', which is not installed"
+    package = "a_package_nobody_has"
+    message = f"solver 'needs' needs the package {package!r}, which is not installed: pip install {package}"
     answer = spawn("solve", "@tiny", "--solver", "needs", variables=plug_ins)
     assert (answer.code, answer.lines_of_error) == (5, [f"allocopt: {message}"])
     rows = {row["solver"]: row for row in spawn("solvers", "--json", variables=plug_ins).rows}
