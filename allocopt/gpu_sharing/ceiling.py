@@ -1,8 +1,9 @@
 """An upper bound on the GPUs that any policy can allocate, from the best packings of nodes with the arriving pods.
 
 The linear program of Gilmore and Gomory (1961) chooses how many nodes of each kind have which packing, with at most as
-many pods of a request as arrive. Any prices of requests give a bound: the prices of all pods, plus for every node the
-best packing, in which a pod counts its worth minus its price. Column generation finds the prices of the lowest bound.
+many pods of a request as arrive. Any prices of requests give a bound: the sum of the prices of all pods, plus for every
+node the value of its best packing, if each pod in it counts its worth minus its price. Column generation finds the
+prices of the lowest bound.
 
 Packings are relaxed, which keeps the bound valid: memory is ignored, and cores of pods and nodes are rounded down to
 halves.
@@ -32,7 +33,10 @@ _NOTHING = -1
 def _fill_one_gpu(
     cpu: IntArray, takes_whole: BoolArray, parts: IntArray, gains: FloatArray, best: FloatArray, last: IntArray
 ) -> None:
-    """Fill ``best`` with the highest worth of pods on one GPU by its parts and cores, ``last`` with the last pod."""
+    """Fill ``best[part, units]`` with the highest worth of pods on this much of a GPU and of cores.
+
+    ``last[part, units]`` is the last of these pods.
+    """
     whole = best.shape[0] - 1
     for k in range(cpu.size):
         if takes_whole[k] or gains[k] <= 0.0:
@@ -51,8 +55,8 @@ def _fill_gpus(
 ) -> None:  # fmt: skip
     """Fill ``best`` with the highest worth of pods by number of GPUs and cores, ``how`` with the last choice.
 
-    If ``how < n``, that is request ``how`` for whole GPUs; otherwise the best pods on one GPU with at most ``how - n``
-    units of cores.
+    A choice below ``n`` is a pod of this request for whole GPUs. Any other choice is the best pods on one GPU with at
+    most ``how - n`` units of cores.
     """
     n = cpu.size
     for gpus in range(1, best.shape[0]):

@@ -62,7 +62,7 @@ def free_gpu_milli(gpus: SharedGpus, node: int) -> int:
 
 @inlined
 def _share_within(gpus: SharedGpus, first: int, end: int, cpu: int) -> float:
-    """Return the share of typical pods with a demand that ask for at most ``cpu``."""
+    """Return the share of the typical pods in entries ``first .. end - 1``, a demand, that ask for at most ``cpu``."""
     begin, last = first, end
     while first < last:
         middle = (first + last) // 2
@@ -75,7 +75,7 @@ def _share_within(gpus: SharedGpus, first: int, end: int, cpu: int) -> float:
 
 @helper()
 def fragments(gpus: SharedGpus, node: int) -> float:
-    """Return how much of a node's free GPUs typical pods cannot use, in thousandths, averaged by their shares.
+    """Return how much of a node's free GPUs typical pods cannot use, in thousandths, weighted by their shares.
 
     A pod that does not fit cannot use anything; memory is ignored. A pod that fits can use all but the GPUs that have
     less free than it asks for. A pod without GPUs cannot use any. See Weng et al. (ATC 2023), section 4.1; details are
@@ -143,7 +143,10 @@ def _is_tried(gpus: SharedGpus, request: int, node: int, gpu: int) -> bool:
 
 @question
 def score_placed(state: PolicyState, request: int, node: int, bits: int, free_before: int) -> float:
-    """Return the score of a node after a request was placed on these GPUs; ``free_before`` was free on all before."""
+    """Return the score of a node after a request was placed on these GPUs.
+
+    All GPUs of the node together had ``free_before`` free before.
+    """
     raise NotImplementedError
 
 

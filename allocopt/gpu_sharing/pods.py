@@ -60,7 +60,7 @@ class PodRequest:
     gpus
         Number of GPUs; 0 for a pod without any.
     gpu_milli
-        Thousandths of each GPU, 1 to 1,000, and 1,000 for several GPUs; 0 for a pod without GPUs.
+        Thousandths of each GPU: 1 to 1,000 for one GPU, 1,000 for several, 0 for a pod without GPUs.
     models
         Models of GPUs that it may run on; any if empty.
     """

@@ -1,7 +1,7 @@
 """Arrays of kernels: their types, and copying and sorting that compile faster than numba's.
 
 In numba, assigning an array to a slice takes three seconds to compile, because of the error message for different
-shapes, and sorting takes one and a half for every type of keys.
+shapes, and sorting takes one and a half seconds for every type of keys.
 """
 
 import hashlib
@@ -66,8 +66,8 @@ def record_type(record: type) -> types.BaseNamedTuple:
 def tuple_type(fields: Sequence[types.Type], record: type) -> types.BaseNamedTuple:
     """Return numba's type of a named tuple of these fields, with a short name.
 
-    By default its name lists all fields, which takes thousands of characters, and is part of the name in machine code
-    of every function that takes it.
+    The default name lists all fields. It has thousands of characters, and would be part of the machine-code name of
+    every function that takes the tuple.
     """
     made: types.BaseNamedTuple = types.BaseTuple.from_types(fields, record)
     contents = repr((getattr(record, "_fields", ()), [str(field) for field in fields]))
@@ -90,7 +90,7 @@ def field_type(hint: Any) -> types.Type:
     if hasattr(hint, "_fields"):
         return record_type(hint)
     array, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    # numpy's alias for arrays expands to the shape and the dtype of the element type; with numpy 2.5 to that type.
+    # The last argument of numpy's array alias is the dtype of the element type; with numpy 2.5, it is that type itself.
     element = get_args(array)[-1]
     (inner,) = get_args(element) or (element,)
     dtype = record_dtype(element) if get_origin(array) is Records else np.dtype(inner)

@@ -60,7 +60,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         return self._part.get_call_template(args, kws)
 
     def get_overload(self, sig: Any) -> Any:
-        """Return the key by which kernels find the part."""
+        """Return the key by which the kernels that call it find its code."""
         return self._part.get_overload(sig)
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
@@ -116,7 +116,7 @@ class Question(Helper):
         return self.answers[args[0].instance_class].get_call_template(args, kws)
 
     def get_overload(self, sig: Any) -> Any:
-        """Return the key by which kernels find the part."""
+        """Return the key by which the kernels that call it find its code."""
         return self.answers[sig[0].instance_class].get_overload(sig)
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
@@ -136,7 +136,7 @@ class _EntryCompiler(_LinkingCompiler):
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
         context = self.targetdescr.target_context
-        # Makes numba's runtime first, which is called by its address.
+        # Make numba's runtime first, because the code calls it by its address.
         context.refresh()
         codegen = context.codegen()
         library = codegen.create_library(self.py_func.__qualname__)
@@ -152,7 +152,8 @@ def _unserialize(api: Any, pointer: Any, usual: Callable[..., Any] = PythonAPI.u
     """Return the class of an array or tuple that an entry returns.
 
     numba calls a Python function for it, and uses the result unchecked. If Ctrl-C was pressed while the kernel ran,
-    that call raises it and returns null. Then this code calls it again, and raises Ctrl-C after the kernel returns.
+    this call raises `KeyboardInterrupt` and returns null. In that case, the code made here calls the function again,
+    and raises `KeyboardInterrupt` again after the kernel has returned.
     """
     found = cgutils.alloca_once_value(api.builder, usual(api, pointer))
     with api.builder.if_then(cgutils.is_null(api.builder, api.builder.load(found)), likely=False):
@@ -251,8 +252,8 @@ def kernel(signature: Any, *, allocates: bool = False, **options: Any) -> Callab
     signature
         Numba's types of the result and the arguments.
     allocates
-        Whether it makes arrays or keeps references to some. If not, references to arguments, which may be seventy
-        arrays, are not counted: that can take ten times as long as the kernel itself.
+        Whether it makes arrays or keeps references to some. If not, numba does not count references to the arguments.
+        Counting them for up to seventy arrays can take ten times as long as the kernel itself.
     **options
         Options of `numba.njit`.
     """
@@ -271,7 +272,7 @@ def helper(*, allocates: bool = False, **options: Any) -> Callable[[Function], F
     def part_of(function: Function) -> Function:
         if IS_PLAIN:
             return _as_written(function)
-        # Explicit, because numba would otherwise take the option over from an inlined helper that calls it first.
+        # State ``forceinline``: numba would otherwise take it over if the first caller is an inlined helper.
         return cast(Function, Helper(function, {"_nrt": allocates, "forceinline": False, **options}))
 
     return part_of

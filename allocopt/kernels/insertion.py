@@ -1,4 +1,4 @@
-"""Insertion of one job into the idle nodes at the least cost while the other jobs stay; also with rules of jobs."""
+"""Insertion of one job into the idle nodes at the least cost while the other jobs stay; jobs may have rules."""
 
 from typing import NamedTuple
 
@@ -55,7 +55,10 @@ def idle_state(tree: GroupTree, largest: int, tie_break: float) -> InsertionStat
 def _combine_child(
     prefix: FloatArray, reach: int, table: FloatArray, limit: int, most: int, combined: FloatArray
 ) -> int:
-    """Write the max-plus product of ``prefix[:reach + 1]`` and ``table[:limit + 1]`` up to ``most``; return its end."""
+    """Write the max-plus product of two tables into ``combined``, up to index ``most``; return its last index.
+
+    The tables are ``prefix[:reach + 1]`` and ``table[:limit + 1]``.
+    """
     new_reach = min(reach + limit, most)
     for k in range(new_reach + 1):
         combined[k] = -np.inf
@@ -143,7 +146,7 @@ def _split_among_children(tree: GroupTree, state: InsertionState, vertex: int) -
 
 @kernel(boolean(GROUP_TREE, INSERTION_STATE, int64))
 def place_job(tree: GroupTree, state: InsertionState, size: int) -> bool:
-    """Find the best nodes for one job by the current tables, and write their numbers by vertex into ``state.take``.
+    """Find the best nodes for one job by the current tables; write into ``state.take`` how many each vertex gives.
 
     Return whether there are enough nodes; rules may exclude too many.
     """
@@ -176,10 +179,10 @@ def hold_taken(tree: GroupTree, state: InsertionState, most: int) -> None:
 def insert_jobs(
     tree: GroupTree, state: InsertionState, sizes: IntArray, first: int, last: int, owners: IntArray
 ) -> None:
-    """Insert the jobs ``first .. last - 1`` one by one, each optimally; earlier jobs have their nodes.
+    """Insert the jobs ``first .. last - 1`` one by one, each optimally; earlier jobs keep their nodes.
 
-    ``sizes`` are the nodes of each job, descending, shape ``(J,)``. ``owners`` is the index of the job at each idle
-    position, written in place, shape ``(m,)``.
+    ``sizes`` are the nodes of each job, descending, shape ``(J,)``. Into ``owners``, shape ``(m,)``, the index of the
+    job at each idle position is written.
     """
     n_leaves = tree.leaf_first.size - 1
     for job in range(first, last):
@@ -195,8 +198,8 @@ class JobClasses(NamedTuple):
     """Classes of jobs with equal sizes and equal rules."""
 
     sizes: IntArray  # nodes of a job of each class, shape (R,)
-    factor: FloatArray  # factor of the savings by its squared counts, shape (R,); 1 for jobs
-    step: IntMatrix  # divisor of its number of nodes in a group of each level, shape (R, L), the top included
+    factor: FloatArray  # factor of the savings by squared counts, shape (R,); other than 1 only for the leftover
+    step: IntMatrix  # its number of nodes in a group of each level is a multiple of this, shape (R, L), with the top
     bonus: FloatMatrix  # saving if one group of a level has all of its nodes, in hops, shape (R, L)
     area: IntArray  # index of the area in which it may have nodes, shape (R,)
     is_open: BoolMatrix  # whether a leaf belongs to an area, shape (areas, leaves)
@@ -240,7 +243,7 @@ def fill_ruled_tables(tree: GroupTree, state: InsertionState, classes: JobClasse
 def insert_ruled_job(
     tree: GroupTree, state: InsertionState, classes: JobClasses, r: int, owners: IntArray, job: int
 ) -> bool:
-    """Insert one job of class r optimally; the tables are those of its class before and after.
+    """Insert one job of class r optimally; the tables must be filled for its class, and are so afterwards.
 
     ``job`` is written to its positions in ``owners``, shape ``(m,)``. Return False if there is no room for it.
     """

@@ -3,7 +3,8 @@
 - splitmix64, with one word: G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators",
   OOPSLA 2014.
 - xoshiro256++, with four words that splitmix64 seeds: D. Blackman and S. Vigna, "Scrambled linear pseudorandom number
-  generators", ACM TOMS 47 (2021). Making NumPy's generator and passing it to a kernel takes longer than thirty steps.
+  generators", ACM TOMS 47 (2021). Making NumPy's generator and passing it to a kernel would take longer than thirty
+  steps of a search.
 - Lehmer's generator, with one multiplication per number.
 """
 

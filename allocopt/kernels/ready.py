@@ -26,7 +26,7 @@ MAKES_ENTRY = re.compile(r"^(@|\w+ = \w+_)kernel\(", re.MULTILINE)
 LOOK_S, TELL_S = 0.05, 5.0  # intervals of checking what is compiled, and of logging progress
 
 logger = logging.getLogger("allocopt")
-# Process that compiles each kernel. If a solve cannot wait, its compilers continue, and later solves use them.
+# Process that compiles each kernel. If a solve cannot wait, its compilers continue, and later solves use the results.
 _workers: dict[str, "subprocess.Popen[bytes]"] = {}
 
 
@@ -56,7 +56,7 @@ def unloaded(kernels: Iterable[Callable[..., Any]]) -> "list[Kernel]":
 
 
 def begin_compiling(kernels: Iterable[Callable[..., Any]]) -> "list[Kernel]":
-    """Start compiling kernels that are not stored in other processes; return these kernels."""
+    """Start other processes that compile the kernels that are not stored; return these kernels."""
     missing = [entry for entry in unloaded(kernels) if entry.store.find() is None]
     if words := sorted(entry.word for entry in missing if entry.word not in _workers):
         _start_workers(words)
@@ -102,7 +102,7 @@ def _compiled(missing: "list[Kernel]", seconds: float) -> bool:
                 break
             now = time.perf_counter()
             if now - started > seconds:
-                logger.warning("allocopt: the time was over before all kernels were compiled; run allocopt warmup")
+                logger.warning("allocopt: the time limit ended before all kernels were compiled; run allocopt warmup")
                 return False
             if now - told > TELL_S and left != told_left:
                 told, told_left = now, left
@@ -137,7 +137,8 @@ def _start_workers(words: list[str]) -> None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            # Only this process handles Ctrl-C, and later processes can use what the workers compile.
+            # In their own session, workers do not get Ctrl-C; this process terminates them then. If it ends otherwise,
+            # they go on, and later processes use what they compile.
             start_new_session=True,
         )
         _workers.update((word, worker) for word in words)

@@ -2,7 +2,7 @@
 
 The name has a digest of the bytecode, the constants and the options of an entry and of all helpers that are part of it.
 After a change in any of them another file is used, independent of modification times. A file begins with a digest of
-the rest, so that a file that a crash left incomplete is compiled again.
+the rest, so that a kernel is compiled again if a crash left its file incomplete.
 """
 
 import atexit

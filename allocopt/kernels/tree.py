@@ -33,7 +33,7 @@ GROUP_TREE = record_type(GroupTree)
 def circular_block_costs(encoding: Encoding, sizes: IntArray) -> FloatArray:
     """Return the cost of the block of ``sizes[r]`` idle positions that begins at i and wraps around, shape ``(R, m)``.
 
-    It takes O(m L) time per size, which is in ``1 .. m``: if the block moves by one, one count falls and one rises.
+    Sizes are in ``1 .. m``. Each takes O(m L) time: if the block moves by one position, only two counts change.
     """
     groups = encoding.groups
     n_levels, m = groups.shape

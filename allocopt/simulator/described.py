@@ -18,7 +18,7 @@ class Described:
     Parameters
     ----------
     jobs
-        The jobs as described by the trace, including those of every schedule.
+        The jobs of the trace; they must include the jobs of every schedule.
     cluster
         The cluster; jobs that name no partition are in its default partition. None if there are no partitions.
     node_names

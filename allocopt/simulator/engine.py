@@ -34,8 +34,9 @@ from allocopt.traces.workload import Workload
 # Limit for each job. A scheduler that requeues a job again and again would never end.
 _MOST_REQUEUED = 10_000
 
-# A pass is stalled if jobs wait and none starts or ends. These numbers of consecutive stalled passes end a simulation
-# with an error: if no event is left; if no job runs; in any case. The last one also limits changes of speed in a row.
+# A pass is stalled if jobs wait and none starts or ends. A simulation ends with an error after more stalled passes in a
+# row than this: if no event is left, if no job runs, and in all other cases. The last number also limits changes of
+# speed in a row.
 _MAX_STALLED_NO_EVENT, _MAX_STALLED_IDLE, _MAX_STALLED = 10_000, 100_000, 1_000_000
 
 
@@ -52,12 +53,12 @@ Observer = Callable[["Simulation"], None]
 
 
 def is_built_in_only(scheduler: AnyScheduler, execution: ExecutionModel | None, observer: Observer | None) -> bool:
-    """Whether a built-in scheduler runs without an execution model and an observer; there may be an allocator."""
+    """Whether a built-in scheduler runs without an execution model or an observer; there may be an allocator."""
     return isinstance(scheduler, ListScheduler) and execution is None and observer is None
 
 
 class Simulation:
-    """A simulation, at first before its first event; see `simulate` for the arguments.
+    """A simulation that advances from one scheduling point to the next; see `simulate` for the arguments.
 
     ``is_watched`` states whether anything in addition to the scheduler, such as an observer, reads the running jobs.
     """
@@ -150,7 +151,7 @@ class Simulation:
         if clock["n_started"][0] or clock["n_ended"][0] or not n_queued:
             self._stalled_passes = 0
         elif n_queued == self._n_queued:
-            # Ignore a pass before which jobs have joined the queue: it is not stalled, but does not reset the count.
+            # If jobs have joined since the last pass, this pass neither counts as stalled nor resets the count.
             self._stalled_passes += 1
         self._n_queued = n_queued
         if self._stalled_passes > _MAX_STALLED_NO_EVENT:

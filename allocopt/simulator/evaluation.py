@@ -20,7 +20,7 @@ from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 
 Score = Callable[[Workload], FloatArray]
-"""A function of all jobs that returns a value for each; the lowest goes first."""
+"""A function of all jobs that returns a value for each; jobs with the lowest values start first."""
 Paths = str | Path | Sequence[str | Path]
 
 

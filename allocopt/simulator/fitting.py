@@ -55,10 +55,10 @@ def fit_contention(
 ) -> Fit[ContentionConstants]:
     """Fit the piecewise linear slowdown and its floor by nonlinear least squares, from several initial values.
 
-    ``rate`` is that of a task that runs alone, ``others_rate`` the sum of those of the other tasks on its processor, in
-    MB/s. ``factor`` is the run time alone divided by the run time together. ``sharing``, as in `speed_factor`, is not
-    fitted. Raises `InvalidProblemError` if the measurements do not determine the constants: there must be at least two
-    for each constant, two different numbers of others, and some contention.
+    ``rate`` is the rate, in MB/s, at which a task accesses memory if it runs alone; ``others_rate`` is the sum for the
+    other tasks on its processor. ``factor`` is the run time alone divided by the run time with the others. ``sharing``,
+    as in `speed_factor`, is not fitted. Raises `InvalidProblemError` if the measurements do not determine the
+    constants: there must be at least two for each constant, two different numbers of others, and some contention.
     """
     if len(factor) < _FEWEST:
         raise InvalidProblemError("contention", f"{len(factor)} measurements, must be at least {_FEWEST}")
@@ -95,7 +95,7 @@ def _constants(values: FloatArray) -> ContentionConstants:
 
 
 def fit_power(active: FloatArray, stalled_cores: FloatArray, power: FloatArray) -> Fit[PowerConstants]:
-    """Fit a line to the power in watts of active processors, by linear least squares; idle power is the mean.
+    """Fit a line to the power in watts of active processors, by linear least squares, and a mean to that of idle ones.
 
     ``stalled_cores`` is the sum of 1 - factor over the active cores, the equivalent number of cores that waited for
     memory; 0 if not measured. Raises `InvalidProblemError` if the measurements do not determine the constants, or power

@@ -45,7 +45,7 @@ class Grouping:
     labels
         Returns the label of the group of every job, in the order of a workload; the cluster may be None.
     rank
-        Number by which groups are sorted in increasing order; equal ones by their number of jobs, largest first.
+        Returns a number from the label of a group. Groups are sorted by it, ascending, then by size, descending.
     """
 
     name: str
@@ -107,7 +107,7 @@ GROUPINGS: Mapping[str, Grouping] = MappingProxyType(
         )
     }
 )
-"""The ways of grouping jobs, by name. Sizes are the trace's, in processors or nodes, in classes by powers of four."""
+"""The ways of grouping jobs, by name. Sizes are those in the trace (processors or nodes), in powers of four."""
 
 
 def grouping_names() -> list[str]:
@@ -141,8 +141,9 @@ def measure_groups(
 def overloaded_jobs(schedule: Schedule, partitions: Sequence[str]) -> BoolArray:
     """Return whether the queue of each job is overloaded, see `is_overloaded`; shape ``(n,)``.
 
-    On a cluster with partitions, each partition has a queue, which is measured by the cores and by the GPUs of its
-    nodes. Otherwise there is one queue for the whole machine. ``partitions`` has the partition of every job.
+    On a cluster with partitions, each partition has a queue. It is overloaded if the backlog for the cores or for the
+    GPUs of its nodes is too long. Otherwise there is one queue for the whole machine. ``partitions`` has the partition
+    of every job.
     """
     submit, found = schedule.workload.submit, np.zeros(len(partitions), dtype=np.bool_)
     quarters = np.linspace(float(submit.min()), float(submit.max()), 5)

@@ -57,7 +57,7 @@ class BreadthFirst(Allocator):
             units = np.zeros_like(left)
             for resource, wanted in enumerate(asked.tolist()):
                 available = left[:, resource]
-                # The largest level at which min(level, available) of all nodes is at most the wanted units in total.
+                # Find the largest level for which min(level, available), summed over the nodes, is at most ``wanted``.
                 taken = np.minimum(available, np.arange(available.max(initial=0) + 1)[:, np.newaxis]).sum(axis=1)
                 level = np.searchsorted(taken, wanted, "right") - 1
                 units[:, resource] = np.minimum(available, level)
@@ -179,7 +179,7 @@ class Guests:
         if host in self._asked:
             raise InvalidSolutionError(f"{who}, which is a guest itself")
         if host in self._of:
-            raise InvalidSolutionError(f"{who}, which has one already")
+            raise InvalidSolutionError(f"{who}, which already has a guest")
         asked, held = self._state.request[job].copy(), self._state.request[host]
         if (asked > held).any():
             raise InvalidSolutionError(f"{who}: the guest asks for {asked} units, its host holds {held}")

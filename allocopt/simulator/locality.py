@@ -129,7 +129,7 @@ class PenaltyTable:
         write_text(Path(path), json_by_line({"format": _FORMAT, "version": VERSION, "lines": lines}))
 
     def in_unit(self, unit_s: float) -> "PenaltyTable":
-        """Return the table, which must be in seconds, in units of ``unit_s`` seconds."""
+        """Return the table, converted from seconds to units of ``unit_s`` seconds."""
         if not unit_s > 0:
             raise UsageError(f"the unit of time is {unit_s} s, must be positive")
         lines = {key: Line(line.base / unit_s, line.per_gpu / unit_s) for key, line in self.lines.items()}
@@ -192,7 +192,7 @@ SIERRA_TABLE = PenaltyTable(
         (WorkloadType.NETWORK, Policy.BREADTH_FIRST): Line(0.5, 0.0016),
     }
 )
-"""The package's coefficients: penalties in timesteps of a job without GPUs, and for each GPU that it requests.
+"""The package's coefficients, in timesteps: the penalty of a job without GPUs, and that of each requested GPU.
 
 The paper prints no numbers (its Figure 2 is a picture). These are not measurements: they were fitted, only on training
 job sets, to NTAT, waits and rewards of both machines in Table 1; see docs/cush.md. Fit your own with
@@ -226,9 +226,9 @@ class Measurements:
     """The measured locality model: throughputs of deep-learning jobs on one server, and spread over several.
 
     The file is that of the Gavel scheduler (Narayanan, Santhanam, Kazhamiaka, Phanishayee and Zaharia,
-    "Heterogeneity-aware cluster scheduling policies for deep learning workloads", OSDI 2020). For each GPU type, and
-    for its name followed by ``_unconsolidated``, it has the throughput of every job that runs alone on 1, 2, 4 or 8
-    GPUs. It is not part of the package.
+    "Heterogeneity-aware cluster scheduling policies for deep learning workloads", OSDI 2020). For each GPU type, it has
+    the throughput of every job that runs alone on 1, 2, 4 or 8 GPUs of one server. The entry whose name ends with
+    ``_unconsolidated`` has the throughputs on GPUs of several servers. The file is not part of the package.
     """
 
     curves: Mapping[str, Mapping[str, _Curve]]  # the curve of each job on each GPU type, by type and name
@@ -238,7 +238,7 @@ class Measurements:
         """Read throughputs; see `Measurements`.
 
         A number of GPUs is left out if a job was not measured with it both on one server and spread over several. A job
-        is left out if no number of several GPUs remains. Raises `BadFileError` if the file cannot be read or does not
+        is left out if no number above 1 remains. Raises `BadFileError` if the file cannot be read or does not
         hold throughputs.
         """
         path = Path(path)
@@ -275,7 +275,7 @@ class Measurements:
 
     @property
     def families(self) -> tuple[str, ...]:
-        """Jobs without their batch sizes."""
+        """Names of the jobs without their batch sizes."""
         return tuple(sorted({_parts(name)[0] for jobs in self.curves.values() for name in jobs}))
 
     def service(self, gpu_type: str, names: Sequence[str], length: FloatArray, gpus: IntArray) -> FloatArray:

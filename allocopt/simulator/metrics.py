@@ -127,7 +127,10 @@ class _Window(NamedTuple):
         return np.clip(times, self.start, self.end)
 
     def mean(self, since: FloatArray, until: FloatArray, weights: FloatArray | IntArray | float = 1.0) -> float:
-        """Return the mean over time of the total weight of open intervals; 0 if the window has no length."""
+        """Return the total weight of the intervals in progress, as a mean over the window; 0 if it has no length.
+
+        The intervals begin at ``since`` and end at ``until``.
+        """
         length = self.end - self.start
         total = float(((self.clip(until) - self.clip(since)) * weights).sum())
         return total / length if length > 0 else 0.0
@@ -142,7 +145,8 @@ def _of_nodes(schedule: Schedule, window: _Window) -> tuple[float | None, tuple[
     node = np.concatenate((*schedule.nodes, *schedule.nodes)).astype(np.int64)
     time = np.concatenate((schedule.start[jobs], schedule.end[jobs]))
     step = np.repeat(np.array([1, -1]), len(jobs))
-    # Sort ends before starts at the same instant. One running sum serves all nodes, as every node ends without a job.
+    # Sort ends before starts at the same instant. One running sum over all nodes is enough, because it is 0 again after
+    # the last job of each node.
     order = np.lexsort((step, time, node))
     node, time, step = node[order], time[order], step[order]
     turns = np.flatnonzero(np.cumsum(step) == (step > 0))
@@ -162,7 +166,7 @@ def _of_nodes(schedule: Schedule, window: _Window) -> tuple[float | None, tuple[
             continue
         group, sizes = level[node], np.bincount(level)
         order = np.argsort(group, kind="stable")
-        # One running sum serves all groups, as every group begins and ends with all nodes idle.
+        # One running sum over all groups is enough, because it is 0 again after the last change of each group.
         after = np.empty(len(group), dtype=np.int64)
         after[order] = sizes[group[order]] + np.cumsum(change[order])
         before = after - change
@@ -208,14 +212,14 @@ NO_TRIM = Trim()
 class MachineUse:
     """Use of the machine between the first submission and the last end of the measured jobs.
 
-    The makespan is the length of this time. Utilization is the share of the processor-seconds, on a cluster of the
-    core-seconds, that jobs held. If jobs may share nodes, it is also given by resource; for nodes it is the share of
+    The makespan is the length of this time. Utilization is the share of the processor-seconds (on a cluster, of the
+    core-seconds) that jobs held. If jobs may share nodes, it is also given by resource; for nodes, it is the share of
     nodes with at least one job. Queue lengths count the waiting jobs over time. Fragmentation (see
     `allocopt.simulator.metrics`) is a mean for each level of the tree below the top, leaf level first; a level is None
     if no node was ever idle, and the whole value is None if nodes or topology are not known.
 
-    The backlog is the waiting work: the time that the whole machine would need for it, divided by the time from the
-    first submission to the last; a mean for each quarter of that time.
+    The backlog is the time that the whole machine would need for the waiting work, divided by the time from the first
+    submission to the last. There is a mean for each quarter of the time from the first submission to the last.
     """
 
     makespan_s: float
@@ -229,7 +233,7 @@ class MachineUse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metrics:
-    """Metrics of a schedule: of all jobs that are not trimmed, of these by size, and of the machine.
+    """Metrics of a schedule: of all jobs that are not trimmed, of the same jobs by size, and of the machine.
 
     Jobs that wait longer than ``starvation_s`` seconds are ``starved``; their ids are in order of submission.
     """

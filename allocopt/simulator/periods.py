@@ -4,7 +4,7 @@ import math
 
 from allocopt.errors import UsageError
 
-# Limits beyond any useful period, and safe from rounding errors.
+# Limits of a period: all useful periods are within them, and none within them suffers from rounding errors.
 _SHORTEST_S, _LONGEST_S = 1e-3, 1e9
 
 

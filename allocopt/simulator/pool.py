@@ -36,7 +36,7 @@ class Pool:
     state
         State of the simulation.
     platform
-        The machine. If it has nodes, the allocator chooses those of jobs.
+        The machine. If it has nodes, the allocator chooses the nodes of jobs.
     ids
         Ids of the jobs, for messages; None for their numbers.
     allocator
@@ -106,7 +106,7 @@ class Pool:
 
     @property
     def can_run_to_end(self) -> bool:
-        """Whether `run` can simulate a built-in scheduler to the end: without an allocator."""
+        """Whether `run` can simulate a built-in scheduler to the end: only without an allocator."""
         return self.placement is None
 
     @staticmethod
@@ -137,7 +137,7 @@ class Pool:
     def advance(self, until: float) -> int:
         """Advance to the next scheduling point, but not beyond ``until``, in seconds."""
         happened = int(advance(self.state, until))
-        # Ended jobs release their nodes, or leave their hosts and guests.
+        # Ended jobs release their nodes. On a pool, an ended guest leaves its host, and an ended host leaves its guest.
         if self.placement is not None:
             for job in listed(self.state, ENDED, "n_ended").tolist():
                 self.placement.release(job)
@@ -177,12 +177,12 @@ class Pool:
             looked_at *= 2
 
     def fits(self, job: int) -> bool:
-        """Whether the request of a job is free."""
+        """Whether a job fits now."""
         # For few numbers, comparing lists is faster than comparing arrays.
         return all(map(operator.le, self.state.request[job].tolist(), self.state.units[FREE].tolist()))
 
     def fitting(self, jobs: IntArray) -> BoolArray:
-        """Return whether the request of each of some jobs is free."""
+        """Return whether each of some jobs fits now."""
         fits = np.ones(len(jobs), dtype=np.bool_)
         # Loop over resources: most machines have only one, and a reduction over that axis is ten times slower.
         for resource, room in enumerate(self.state.units[FREE].tolist()):
@@ -206,11 +206,11 @@ class Pool:
             if job == NOBODY:
                 return
             yield job
-            if state.jobs["expected_end"][job] > shadow:  # NaN, and thus False, if it was not started
+            if state.jobs["expected_end"][job] > shadow:  # false if the job was not started: then its end is NaN
                 left -= state.request[job]
 
     def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST, *, overtaking: bool = False) -> WholeNodes:
-        """Return the choice of nodes for some waiting jobs, up to the first that does not fit; see `View.window`.
+        """Return the problem of choosing nodes for waiting jobs, up to the first that does not fit; see `View.window`.
 
         Raises `UsageError` if jobs do not get whole nodes of a topology.
         """
@@ -241,7 +241,7 @@ class Pool:
     def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
         """Start a job, on given nodes if there are any; return False if it does not wait, or does not fit.
 
-        Raises `InvalidSolutionError` if the nodes differ from its request or are not free, or tasks are given.
+        Raises `InvalidSolutionError` if the nodes do not satisfy its request or are not free, or if tasks are given.
         """
         if tasks is not None:
             raise InvalidSolutionError(f"tasks are given for job {self._ids[job]}, but the machine is not a cluster")
@@ -256,7 +256,7 @@ class Pool:
         return True
 
     def requeue(self, job: int) -> None:
-        """Stop a running job and put it into the queue again; raise `InvalidSolutionError` if it shares units."""
+        """Stop a running job and queue it again; raise `InvalidSolutionError` if it is a host or a guest."""
         if self.guests is not None and (
             job in self.guests.of or any(job == one.job for one in self.guests.of.values())
         ):

@@ -1,4 +1,4 @@
-"""The state of a machine as a problem: nodes for waiting jobs, and running jobs that make room for them."""
+"""Problems from the state of a machine: choosing nodes for waiting jobs, and running jobs that make room for them."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
@@ -15,11 +15,11 @@ from allocopt.simulator.decisions import Decision, Requeue, Start
 
 
 class PosedWindow(Protocol):
-    """The choice of nodes for jobs that start together."""
+    """The problem of choosing nodes for jobs that start together."""
 
     @property
     def problem(self) -> WindowProblem | None:
-        """The choice as a problem; None if there is nothing to choose."""
+        """The problem; None if there is nothing to choose."""
 
     def without_search(self, problem: WindowProblem) -> WindowSolution:
         """Return a solution by a fixed rule, which is feasible under every strategy of the problem."""
@@ -29,7 +29,7 @@ class PosedWindow(Protocol):
 
 
 class WholeNodes(NamedTuple):
-    """Jobs that get whole nodes: one-node jobs get the first idle nodes, jobs of several nodes some of the others."""
+    """Jobs that get whole nodes: one-node jobs get the first idle nodes; a problem chooses the other jobs' nodes."""
 
     single: Mapping[int, IntArray]  # one-node jobs, each with its node
     jobs: tuple[int, ...]  # the jobs of several nodes, by priority
@@ -86,14 +86,14 @@ class SharedNodesWindow(NamedTuple):
 
 
 class LeaveCosts(NamedTuple):
-    """Costs of stopping and of moving a running job; None if it is not allowed."""
+    """Costs of stopping and of moving a running job; None if that is not allowed."""
 
     stop: float | None = None
     move: float | None = None
 
 
 class PosedRelocation(NamedTuple):
-    """A problem of running jobs that stop or move so that waiting jobs can start."""
+    """The problem of stopping or moving running jobs so that waiting jobs can start."""
 
     problem: RelocationProblem
     jobs: Mapping[str, int]  # numbers of the jobs by their ids in the problem

@@ -20,7 +20,7 @@ from allocopt.solving.solve import prepare, solve
 from allocopt.traces.workload import Workload
 
 RECORDED = "as recorded"  # name of the record in columns of allocators and schedulers
-_MOST_JUDGED = 1000  # starts or minutes, spread over the trace: each takes milliseconds on most machines
+_MOST_JUDGED = 1000  # starts or minutes that are judged, spread over the trace; each takes milliseconds as a rule
 _TIME_LIMIT_S, _MINUTE_S = 1.0, 60.0
 _MOST_NAMED = 3
 _TOLERANCE = 1e-6
@@ -72,7 +72,7 @@ class Record:
         strangers = np.array([bool(odd[text]) for text in jobs.recorded_nodes], dtype=np.bool_)
         if cores.max() > 1:
             processors = jobs.processors.copy()
-            # A trace with nodes counts nodes, so take the processors of jobs on shared nodes from their requests.
+            # The processors of a trace that names nodes are nodes, so take those of jobs on shared nodes from requests.
             for job, request in enumerate(jobs.requests):
                 if request is not None and request.is_exclusive:
                     processors[job] = cores[nodes[job]].sum() or processors[job]
@@ -100,16 +100,17 @@ class Record:
     def regret(self) -> Regret:
         """Judge at most a thousand single starts, each with a limit of one second; all other jobs stay on their nodes.
 
-        Available are nodes with as many processors as its own nodes, if enough of these were free for its part. Not
-        judged are starts on nodes with too few free processors, and on nodes that Slurm would not have given them.
+        A job may use all nodes with as many processors as its recorded nodes, if enough of them were free for the part
+        of the job on one node. A start is not judged if the recorded nodes had too few free processors, or if Slurm
+        would not have chosen them.
         """
         jobs = _spread([[job] for job in self.several.tolist()])
         return self._judged((one, self._used(one) + self._on_each[one[0]] <= self.cores) for one in jobs)
 
     def regret_by_minute(self) -> Regret:
-        """Judge together all starts of a minute on idle nodes of one kind, if there are several.
+        """Judge together the starts of each minute on idle nodes of one kind, if there are at least two.
 
-        Available are nodes that no other job held between the first and the last of these starts.
+        The jobs may use the nodes that no other job held between the first and the last of these starts.
         """
         groups: dict[tuple[int, ...], list[int]] = {}
         for job in self.alone[np.argsort(self.schedule.start[self.alone], kind="stable")].tolist():
@@ -139,7 +140,7 @@ class Record:
         if self.unknown:
             names = ", ".join(self.unknown[:_MOST_NAMED]) + (", ..." if len(self.unknown) > _MOST_NAMED else "")
             nodes = f"{len(self.unknown):,} nodes that are not in the topology ({names})"
-            lines.append(f"{int(self.strangers.sum()):,} recorded jobs ran on {nodes}, which are left out")
+            lines.append(f"{int(self.strangers.sum()):,} recorded jobs ran on {nodes}; these nodes are left out")
         if not len(self.several):
             return (*lines, "no regret: the record has no job on several known nodes")
         counts = f"{len(self.several):,} of {len(self.strangers):,} starts were on several nodes"

@@ -34,7 +34,7 @@ class RelocationScheduler:
     A job's size is its share of the whole machine, for the resource of which it requests the largest share. A gang that
     continues to wait costs its size times the seconds until its expected start. A moved job starts again: it costs its
     size times the seconds that it has run, because this work is lost and the job ends later. A stopped job costs its
-    size times one period more, the least time that it waits. Running gangs are neither stopped nor moved.
+    size times one period more, because it waits at least so long. Running gangs are neither stopped nor moved.
 
     Raises `UsageError` if a number is out of range, or there is no such solver or built-in scheduler;
     `MissingPackageError` if the solver needs a package that is not installed.
@@ -50,7 +50,7 @@ class RelocationScheduler:
     gang_nodes
         Least number of nodes of a gang, at least 2.
     gangs
-        Most gangs in a relocation; the first in the queue are chosen.
+        Largest number of gangs in a relocation; those first in the queue are chosen.
     requeues
         How often a job may be stopped or moved.
     worth

@@ -90,10 +90,10 @@ class Room(Protocol):
         """Return the first waiting jobs in the order of the queue, ``most`` at most."""
 
     def fits(self, job: int) -> bool:
-        """Whether the request of a waiting job is free."""
+        """Whether a waiting job fits now."""
 
     def fitting(self, jobs: IntArray) -> BoolArray:
-        """Return whether the request of each of some waiting jobs is free, shape ``(k,)``."""
+        """Return whether each of some waiting jobs fits now, shape ``(k,)``."""
 
     def shadow(self, job: int) -> tuple[float, IntArray]:
         """Return when a waiting job that does not fit now can start, and the spare units then; see `View.shadow`."""
@@ -102,10 +102,10 @@ class Room(Protocol):
         """Yield waiting jobs that may start now without delaying the heads; see `View.backfillable`."""
 
     def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST, *, overtaking: bool = False) -> PosedWindow:
-        """Return the choice of nodes for those of some waiting jobs that fit together; see `View.window`."""
+        """Return the problem of choosing nodes for those waiting jobs that fit together; see `View.window`."""
 
     def relocation(self, gangs: Mapping[int, float], leaving: Mapping[int, LeaveCosts], name: str) -> PosedRelocation:
-        """Return the choice of running jobs that make room for waiting jobs; see `View.relocation`."""
+        """Return the problem of stopping or moving running jobs for waiting jobs; see `View.relocation`."""
 
     def least_nodes(self, job: int) -> int:
         """Return the fewest nodes that a job requests; raise `UsageError` if the machine is not a cluster."""
@@ -113,12 +113,12 @@ class Room(Protocol):
     def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
         """Start a job, on given nodes and with given tasks if any; return False if it does not wait, or does not fit.
 
-        Only a cluster takes tasks. Raises `InvalidSolutionError` if the nodes differ from the job's request, or are not
-        free.
+        Only a cluster takes tasks. Raises `InvalidSolutionError` if the nodes do not satisfy the job's request, or are
+        not free.
         """
 
     def requeue(self, job: int) -> None:
-        """Stop a running job and put it into the queue again; raise `InvalidSolutionError` if it shares units."""
+        """Stop a running job and queue it again; raise `InvalidSolutionError` if it is a host or a guest."""
 
     def settle(self) -> None:
         """Place jobs that have just started without nodes; raise `SchedulerError` if an allocator fails."""

@@ -66,7 +66,7 @@ def room_of(
     seed
         Seed of `Room.rng`, and of a solver that chooses nodes.
     demands
-        Units that jobs request of the platform's resources except the first, by name.
+        For each resource of the platform except the first, by name: the units that each job requests.
     allocator
         Chooses the nodes; see `simulate`.
     is_watched

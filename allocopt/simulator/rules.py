@@ -40,8 +40,8 @@ class Rules:
     Parameters
     ----------
     kill_at_limit
-        Whether a job ends at its estimate, or runs as long as recorded. In the latter case an estimated end that has
-        passed counts as now.
+        Whether a job ends at its estimate at the latest. If not, it runs as long as recorded, and an expected end that
+        has passed counts as now.
     dependencies
         Whether a job with a preceding job is submitted only when that job has ended and the think time is over, and
         not before its own submit time.
@@ -76,8 +76,8 @@ class OrderKind(IntEnum):
 class QueueKeys:
     """Sorting keys of a workload: one value per job, shape ``(n,)``.
 
-    Raises `UsageError` if a value is NaN, the network has a number that is not finite, or only one of a network and
-    the kind ``SCORED`` is given.
+    Raises `UsageError` if a value is NaN, the network has a number that is not finite, the kind is ``SCORED`` without a
+    network, or a network is given for another kind.
 
     Parameters
     ----------

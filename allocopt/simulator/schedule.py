@@ -28,7 +28,7 @@ class JobTimes:
     # Start and end minus release, in seconds.
     wait_s: FloatArray
     response_s: FloatArray
-    # Response over run time, at least 1; 1 for a job too short for its end to differ from its start.
+    # Response over run time, at least 1; 1 for a job so short that its end equals its start.
     slowdown: FloatArray
     bounded_slowdown: FloatArray  # ``max(1, (wait + run) / max(run, 10 s))``
 
@@ -58,7 +58,7 @@ class Schedule(Tabular):
     held_from
         If jobs were guests on processors of others: the time from which each job held its own, ``end`` if never.
     requeues, lost_s
-        If jobs were requeued: how often each was, and the total time that it had run before.
+        If jobs were requeued: how often each job was, and the total time of its runs that were stopped.
     """
 
     workload: Workload
@@ -193,7 +193,7 @@ class ClusterSchedule(Schedule):
     ) -> "ClusterSchedule":
         """Return a schedule with the given fields, in which the processors of jobs are the cores that they held.
 
-        In the workload, processors may be nodes or cores.
+        In ``workload``, the processors of jobs may be nodes or cores.
         """
         cores = np.maximum(1, -(-amounts[:, cluster.resources.index(CORES)] // THOUSANDTHS))
         return cls(
@@ -210,7 +210,7 @@ class ClusterSchedule(Schedule):
         )
 
     def columns(self) -> Mapping[str, Column]:
-        """Return a row for each job: the columns of `Schedule`, and what it held of each resource."""
+        """Return a row for each job: the columns of `Schedule`, and the amount of each resource that it held."""
         return {**super(ClusterSchedule, self).columns(), **self.held}
 
     @property

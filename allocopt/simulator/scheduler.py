@@ -72,7 +72,7 @@ class ListScheduler:
         Order in which jobs are tried for backfilling; None for the order of the queue.
     compression
         Whether conservative backfilling plans all reservations again when a job ends before its estimate. If not,
-        reservations never move, and the machine idles for them if users overestimate. Ignored on a cluster.
+        reservations never move, and units stay idle for them if users overestimate. Ignored on a cluster.
     predicts
         Whether EASY backfilling plans with run times predicted from the user's earlier jobs instead of estimates; see
         docs/simulator.md, section Predicted run times.
@@ -99,7 +99,7 @@ class ListScheduler:
 
 @runtime_checkable
 class OverBuiltIn(Protocol):
-    """A scheduler on top of a built-in one, ``base``, which orders the queue; the decision `Pass` runs a pass of it."""
+    """A scheduler on top of a built-in one, ``base``, which orders the queue; the decision `Pass` runs its pass."""
 
     @property
     def base(self) -> ListScheduler:

@@ -53,13 +53,22 @@ LN_LIMIT, LN_SHARE, SHARE, USER, ASKED = range(5)
 """Columns of `Scores.jobs`: logarithms of limit and share; the share; the row of its user in `Scores.history`, -1 for
 unknown; and from ``ASKED`` on the requested units of each resource."""
 IDLE, TOTAL, IDLE_THEN, WAITING, INPUTS, BIASES, NEURONS = range(7)
-"""Rows of `Scores.now`: idle units of each resource, all units, and idle units when this part of a pass began; values
-of the queue, see `LIMITS`; and, reused for every score, the features, the biases of the neurons plus the contribution
-of features that are equal for all jobs, and the neurons."""
+"""Rows of `Scores.now`.
+
+- ``IDLE``, ``TOTAL``: idle units of each resource, and all units.
+- ``IDLE_THEN``: idle units when this part of a pass began.
+- ``WAITING``: values of the queue, see `LIMITS`.
+- ``INPUTS``, ``NEURONS``: the features and the neurons of the score that is computed.
+- ``BIASES``: the biases of the neurons plus the contribution of the features that are equal for all jobs.
+"""
 LIMITS, SHARES, WORK, MEAN_WAIT, N_STARTED, LN_MEAN_LIMIT, LN_MEAN_SHARE, LONGEST_WAIT, STARTED_WAIT = range(9)
-"""Columns of the row ``WAITING``: sums of limits, shares and their products over the waiting jobs; the running mean of
-the waits of started jobs, and their number; and values from the beginning of this part of a pass: logarithms of the
-mean limit and share of the waiting jobs, their longest wait, and the running mean."""
+"""Columns of the row ``WAITING``.
+
+- ``LIMITS``, ``SHARES``, ``WORK``: sums of limits, shares and their products over the waiting jobs.
+- ``MEAN_WAIT``, ``N_STARTED``: running mean of the waits of started jobs, and number of these jobs.
+- The others are values from the beginning of this part of a pass: logarithms of the mean limit and the mean share of
+  the waiting jobs, their longest wait, and ``MEAN_WAIT``.
+"""
 
 
 def no_history(users: int) -> FloatArray:
@@ -122,7 +131,7 @@ def new_scores(
     counted = np.flatnonzero(total > 0)
     asked = np.minimum(asked[:, counted], total[counted])
     share = (asked / total[counted]).max(axis=1, initial=0.0)
-    # A job without a request for an included resource counts as the smallest possible one.
+    # A job that requests none of the included resources counts as the smallest possible job.
     share[share == 0] = 1.0 / max(1, int(total.max(initial=1)))
     known, row = np.unique(users[users != UNKNOWN_USER], return_inverse=True)
     rows = np.full(len(users), -1)

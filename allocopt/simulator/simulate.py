@@ -106,20 +106,20 @@ def simulate(
         pair of selections, such as ``shortest-low_power``; there ``fcfs`` means ``first-high_gflops``.
     rules
         Rules for events, and whether jobs are killed. None for the defaults, except that jobs are not killed under a
-        scheduler with its own execution model. Not for multicore machines, see ``execution``.
+        scheduler with its own execution model. Not for multicore machines, whose rules are in ``execution``.
     demands
-        Units that jobs request of the platform's resources except the first, by name, in the order of the workload.
+        For each resource of the platform except the first, by name: the units that each job requests.
     allocator
         Chooses the nodes, if the platform has nodes; None for the first free ones. On a cluster, an `AllocationRule`
         or its name: ``first``, ``best-fit``, ``least-loaded``, ``lowest-switch``; or a solver of placement problems or
         its name.
     execution
-        Determines the speed of jobs. None for the model of the scheduler (see `WithExecution`); for other schedulers
-        None means speed 1, on multicore machines contention.
+        Determines the speed of jobs. None for the model of the scheduler (see `WithExecution`). If it has none, jobs
+        run at speed 1, or on multicore machines under contention.
     observer
         Called with the simulation after every pass; must not change it.
     downtimes
-        Times at which nodes of a cluster take no jobs: maintenance, and failures, after which jobs start again.
+        Times at which nodes of a cluster take no jobs: maintenance and failures. A failure requeues the node's jobs.
 
     Returns
     -------

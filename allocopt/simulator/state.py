@@ -82,7 +82,7 @@ class _RulesRecord(PassRules, Protocol):
     """Further rules for the built-in scheduler of a pool; flags as 0 or 1."""
 
     compression: int  # whether reservations move forward when a job ends early
-    plan_ahead: int  # whether all jobs get reservations on arrival, or only when these matter for starts
+    plan_ahead: int  # whether all jobs get reservations on arrival; if not, only when these matter for starts
 
 
 class Event(Protocol):
@@ -105,7 +105,7 @@ class EventJob(Protocol):
     estimate: float
     preceding: int  # the job that has to end first, or ``NOBODY``
     dependent: int  # the first job that waits for this one
-    release: float  # when it joined the queue; like start and end NaN before it is known
+    release: float  # when it joined the queue; NaN before that time, as start and end are
     reserved: float  # start time of its last reservation; infinite without one
     event_rank: int  # rank of its next event, see `Event`
     event_place: int  # position of that event in the heap
@@ -171,8 +171,8 @@ class State(NamedTuple):
     units: IntMatrix  # units of each resource, shape ``(3, R)``; see ``FREE``
     held: IntMatrix  # units that each user's jobs hold, shape ``(U, R)``
     # Conservative backfilling: times at which the steps of its profile begin, shape ``(K,)``, and the units without
-    # reservation from then on, shape ``(K, R)``. If shares or scores order jobs, these follow the steps, by job, while
-    # a list is sorted: adjacent values are read much faster than fields of records.
+    # reservation from then on, shape ``(K, R)``. If jobs are ordered by shares or scores, ``steps`` holds these values,
+    # by job, behind the steps while a list is sorted: adjacent values are read much faster than fields of records.
     steps: FloatArray
     unpromised: IntMatrix
     # Lower bounds of requests, with which backfilling skips blocks of a long queue; see

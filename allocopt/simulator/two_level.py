@@ -32,7 +32,7 @@ class Choice:
     jobs, legal
         Jobs in the window, in the order in which they joined the queue, and whether each may be chosen; at least one.
     holder
-        The job that has the reservation, ``NOBODY`` at level 1 if reservations are not kept.
+        At level 2, the job that has the reservation; ``NOBODY`` at level 1.
     shadow, spare
         At level 2, the latest start of that job, in seconds, and the units of each resource that may be held beyond
         that time, shape ``(R,)``.

@@ -152,11 +152,12 @@ class View:
         return self._room.backfillable(heads)
 
     def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST, *, overtaking: bool = False) -> PosedWindow:
-        """Return the choice of nodes for those of some waiting jobs, given by priority, that fit together.
+        """Return the problem of choosing nodes for those jobs that fit together now.
 
-        These are the first jobs of each partition, up to one that does not fit; a machine without partitions is one
-        partition. With ``overtaking``, jobs that do not fit are left out, and later ones are included. Raises
-        `UsageError` if the machine is neither a cluster nor whole nodes of a topology.
+        ``jobs`` are waiting jobs, highest priority first. Those that fit together are the first jobs of each partition,
+        up to one that does not fit; a machine without partitions is one partition. With ``overtaking``, jobs that do
+        not fit are left out, and later ones are included. Raises `UsageError` if the machine is neither a cluster nor
+        whole nodes of a topology.
         """
         jobs = np.asarray(jobs, dtype=np.int64)
         self._check(int(jobs.min(initial=0)), int(jobs.max(initial=0)))
@@ -207,12 +208,12 @@ class View:
         return self.now - float(self._state.jobs["release"][job])
 
     def fits(self, job: int) -> bool:
-        """Whether the request of a job is free."""
+        """Whether a job fits now."""
         self._check(job)
         return self._room.fits(job)
 
     def fitting(self, jobs: IntArray) -> BoolArray:
-        """Return whether the request of each of some jobs is free, shape ``(k,)``."""
+        """Return whether each of some jobs fits now, shape ``(k,)``."""
         jobs = np.asarray(jobs, dtype=np.int64)
         self._check(int(jobs.min(initial=0)), int(jobs.max(initial=0)))
         return self._room.fitting(jobs)

@@ -70,7 +70,7 @@ class WhatIf:
     rules
         Rules for events, and whether jobs are killed.
     limits
-        Limits of solvers that allocate: on a topology for the jobs that start together, on a cluster for each job.
+        Limits of solvers that allocate: on a topology, for all jobs that start together; on a cluster, for each job.
     hop_slowdown
         Share by which hops slow down jobs (`HopSlowdown`). With 0, allocators of whole nodes do not change any times.
     seed
@@ -82,8 +82,8 @@ class WhatIf:
     by
         Names of the groupings by which jobs are measured, see `allocopt.simulator.groups`.
     variants
-        Number of variants of the workload on which each combination is simulated, too; the same variants for all
-        combinations (`allocopt.traces.variants`).
+        Number of variants of the workload on which each combination is also simulated (`allocopt.traces.variants`). All
+        combinations get the same variants.
     """
 
     workload: Workload
@@ -110,7 +110,7 @@ class WhatIf:
     def outcomes(self, allocators: Sequence[str], schedulers: Sequence[str]) -> Iterator[Outcome]:
         """Yield the outcome of every combination, one scheduler after the other.
 
-        Allocators are topology solvers or ``first``, on a cluster those of `allocation_named`. Schedulers are those of
+        Allocators are topology solvers or ``first``; on a cluster, those of `allocation_named`. Schedulers are those of
         `as_scheduler`; under ``window`` the allocator allocates the window of every period.
         """
         # Check all names before the first simulation.

@@ -59,7 +59,7 @@ class OptimizationScheduler:
     solver
         Name of an installed solver, or a solver object; None for ``dp`` with one resource, and ``auto`` with several.
     time_limit, iterations
-        Limits of the solver for a selection, in seconds and in steps; None for no limit, and for the solver's default.
+        Limits of the solver for a selection: seconds, None for no limit; and steps, None for the solver's default.
     """
 
     name: ClassVar[str] = "optimization"
@@ -71,7 +71,7 @@ class OptimizationScheduler:
     time_limit: float | None = None
     iterations: int | None = None
     seed: int = 0
-    # For one resource, and for several resources.
+    # The solver for one resource, and that for several resources.
     _solvers: tuple[Solver, Solver] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ class OptimizationScheduler:
         object.__setattr__(self, "_solvers", tuple(found))
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Start the selected jobs; raise `UsageError` if the solver does not take as many jobs or resources."""
+        """Start the selected jobs; raise `UsageError` if the solver cannot take so many jobs or resources."""
         window = view.first(self.window)
         asks_for_nothing = (view.request[window] == 0).all(axis=1)
         for job in window[asks_for_nothing].tolist():
@@ -163,8 +163,8 @@ class WindowScheduler:
     """The window-based method of the NSA paper, section III-C, with priorities by number of waiting periods.
 
     Jobs start only at multiples of the period. A window that the solver does not take, or for which it finds no
-    allocation, is allocated without a search: on whole nodes sequentially, which is feasible under every strategy, on a
-    cluster by the rule of the lowest switch. ``log`` has the reasons, and `remarks` counts them. Under the
+    allocation, is allocated without a search: sequentially on whole nodes (feasible under every strategy), by the rule
+    of the lowest switch on a cluster. ``log`` has the reasons, and `remarks` counts them. Under the
     ``sequential`` event order, every event at a multiple of the period is followed by a window. Raises `UsageError` if
     the period or a limit is out of range, there is no such solver, or it does not take the strategy;
     `MissingPackageError` if the solver needs a package that is not installed.
@@ -251,7 +251,7 @@ class WindowScheduler:
 
 @dataclass(frozen=True, slots=True)
 class TopologyAllocator:
-    """Chooses whole nodes by a topology solver; jobs of several nodes that start together are a window."""
+    """Chooses whole nodes by a topology solver; jobs of several nodes that start together are one window."""
 
     topology: Topology
     solver: Solver
@@ -305,8 +305,8 @@ def windows(
     """Simulate a workload as `WindowScheduler` does, and yield its windows in order of time, with strategy ``free``.
 
     One-node jobs get the first idle nodes, at no cost; the others are a problem over the remaining idle nodes. Jobs run
-    as long as recorded, and dependencies are ignored. Their sizes are in whole nodes, at most the machine's: see
-    `Workload.in_nodes`, `Workload.fitting`. Windows of ``min_jobs`` (1 or more) to ``max_jobs`` jobs (None for no
+    as long as recorded, and dependencies are ignored. Their sizes must be in whole nodes (`Workload.in_nodes`), and not
+    exceed the machine (`Workload.fitting`). Windows of ``min_jobs`` (1 or more) to ``max_jobs`` jobs (None for no
     limit) are yielded, except the first ``skip``. Their names are the prefix and a number, from 000. Other windows are
     allocated but not yielded. Nothing is simulated beyond the last window that the caller takes.
 

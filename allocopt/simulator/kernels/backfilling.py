@@ -102,7 +102,7 @@ def _next_downtime_end(state: State, time: float) -> float:
 
 @inlined
 def find_shadow(state: State, head: int) -> None:
-    """Find when the head can start by the estimates, and the spare units then, after all jobs that end at that time."""
+    """Find when the head can start by the estimates, and the units that are spare after all ends at that time."""
     state.clock[0].shadow = shadow_time(state, head)
     for resource in range(state.units.shape[1]):
         state.units[EXTRA, resource] -= state.request[head, resource]
@@ -189,7 +189,7 @@ def _next_job(state: State) -> int:
 @must_pause.answer(State)
 @inlined
 def _must_pause(state: State) -> bool:
-    """Whether a start has changed the order of the queue; sorting many jobs takes long."""
+    """Whether a start has changed the order of the queue: pause then, because sorting many jobs takes long."""
     return bool(state.clock[0].unfinished)
 
 
@@ -307,7 +307,10 @@ def _exchange_spare(state: State, spare: IntArray) -> None:
 
 @kernel(float64(STATE, int64, int64[::1]))
 def shadow_of(state: State, job: int, spare: IntArray) -> float:
-    """Return the shadow time of a job, and write the spare units then; does not change those of the scheduler."""
+    """Return the shadow time of a job, and write the units that are spare then into ``spare``.
+
+    The shadow time and the spare units in ``state`` remain as they are.
+    """
     clock = state.clock[0]
     kept = clock.shadow
     _exchange_spare(state, spare)
@@ -361,7 +364,7 @@ def run(state: State, work: int) -> int:
         if not clock.unfinished and advance(state, np.inf) != HAPPENED:
             return int(clock.work)
         clock.work += 1 + clock.n_queued
-        # Skip the sorting: nothing reads the order of the queue between two passes.
+        # Skip a pass that could only sort the queue: nothing reads its order before the next pass.
         if not _is_in_vain(state):
             list_pass(state)
     return work

@@ -16,7 +16,7 @@ from allocopt.simulator.state import CAPACITY, ENDED, FREE, QUEUE, RUNNING, STAT
 ARRIVAL = int(OrderKind.ARRIVAL)
 
 AT_A_TIME = 64
-"""Most reservations that are made in a row, so that Ctrl-C is handled in between."""
+"""Largest number of reservations made in a row; Ctrl-C is handled after it."""
 
 
 @inlined
@@ -41,7 +41,7 @@ def _forget_past(state: State) -> None:
 
 @helper()
 def _step_at(state: State, time: float) -> int:
-    """Return the number of the step that begins at ``time``, which is not before the profile; insert it if needed."""
+    """Return the number of the step that begins at ``time``, inserted if needed; the profile must begin by then."""
     clock = state.clock[0]
     at, end = 0, clock.n_profile
     while at < end:
@@ -122,7 +122,7 @@ def _earliest_start(state: State, job: int) -> float:
 
 @helper()
 def _forget_plan(state: State) -> None:
-    """Drop all reservations and keep only the running jobs in the profile; an estimated end that has passed is now."""
+    """Drop all reservations, and keep only running jobs in the profile; expected ends in the past count as now."""
     clock = state.clock[0]
     clock.n_profile = 1
     state.steps[0] = clock.now
@@ -138,10 +138,10 @@ def _forget_plan(state: State) -> None:
 
 @inlined
 def _plan(state: State) -> bool:
-    """Make reservations for the jobs without one, in the order of the queue; return whether that is finished.
+    """Make reservations for the jobs without one, in the order of the queue; return whether all are made.
 
-    Without ``plan_ahead``, jobs behind the last one that can start now get none: a job that does not fit now beside the
-    reservations so far does not fit beside more of them.
+    Without ``plan_ahead``, jobs behind the last one that can start now get no reservation: a job that does not fit now
+    beside the reservations made so far does not fit beside more of them.
     """
     clock = state.clock[0]
     planned = 0
@@ -183,7 +183,7 @@ def _start_due(state: State) -> bool:
 
 @helper()
 def _is_void(state: State) -> bool:
-    """Cancel the rest of the estimates of jobs that ended early; return whether to plan again."""
+    """Free what jobs that ended early hold in the profile until their expected ends; return whether to plan again."""
     clock, is_void = state.clock[0], False
     for at in range(clock.n_ended):
         job = state.lists[ENDED, at]
@@ -200,7 +200,7 @@ def _is_void(state: State) -> bool:
 
 @kernel(void(STATE))
 def conservative_pass(state: State) -> None:
-    """Plan the jobs without reservations, and start those whose reservations are due; or do a part of that."""
+    """Plan jobs without reservations, and start those whose reservations are due; a long pass takes several calls."""
     clock, rules = state.clock[0], state.rules[0]
     if clock.unfinished == 0:
         _forget_past(state)

@@ -157,7 +157,7 @@ RELEASE = (3 * KIND_STEP, KIND_STEP)
 odd multiple of `KIND_STEP`, that of an end an even one."""
 _END_BIT, _RELEASE_BIT = 0, KIND_STEP  # the bit ``KIND_STEP`` of the rank of an end, and of a release
 
-NOTHING_LEFT, LATER, HAPPENED = 0, 1, 2  # result of `advance`: no event is left, none until the time given, or one
+NOTHING_LEFT, LATER, HAPPENED = 0, 1, 2  # results of `advance`: no event is left; the next is too late; one happened
 
 
 @inlined
@@ -300,8 +300,8 @@ def _process_arrival(state: Events) -> bool:
 def _process_one(state: Events) -> None:
     """Process one event that is due now: an arrival if there is one, otherwise the end of the job started first.
 
-    Before it, all jobs that end at their expected ends free their resources, because a plan made from estimates counts
-    these as free from that time on. pyss and the schedules published with Gaussier et al. (SC'15) do the same.
+    Before it, all jobs that end now as expected free their resources, because a plan made from estimates counts these
+    resources as free from now on. pyss and the schedules published with Gaussier et al. (SC'15) do the same.
     """
     first_on_time = KIND_STEP
     while _is_due(state, _END_BIT) and state.events[0].rank < KIND_STEP:
@@ -370,7 +370,7 @@ def _correct_expected_ends(state: Events) -> None:
 def advance(state: Events, until: float) -> int:
     """Advance the clock to the next scheduling point, but not beyond ``until``.
 
-    Returns ``HAPPENED`` if it has processed events or a wake-up there. Otherwise the clock stays as it is, and the
+    Returns ``HAPPENED`` if there were events or a wake-up at that time. Otherwise the clock stays as it is, and the
     result is ``LATER`` if the next scheduling point is after ``until``, or ``NOTHING_LEFT`` if there is none.
     """
     clock = state.clock[0]

@@ -34,7 +34,7 @@ def next_downtime_end(state: Events, time: float) -> float:
 
 @inlined
 def _earliest_fit(state: Events, job: int, since: float, until: float) -> float:
-    """Return the first time, of ``since`` and later ends of downtimes before ``until``, at which a job fits."""
+    """Return the first time before ``until`` when a job fits: ``since`` or a later end of a downtime; else infinity."""
     time = since
     while time < until:
         if fits_ahead(state, job, time):
@@ -45,7 +45,7 @@ def _earliest_fit(state: Events, job: int, since: float, until: float) -> float:
 
 @inlined
 def shadow_time(state: Events, job: int) -> float:
-    """Return the first expected end or end of a downtime at which a job fits that does not fit now, or infinity.
+    """Return when a job that does not fit now first fits, at an expected end or the end of a downtime; or infinity.
 
     An expected end that has passed counts as now. All jobs that end at the same time are removed before the job is
     tried. If no job runs and the job fits now, this is now.

@@ -1,13 +1,13 @@
 """The queue of a pool: the waiting jobs in the order of a policy, and the units that running jobs hold.
 
-Lists of waiting jobs are kept sorted. A long queue has an index, which shows which parts of it may contain a job that
-may be backfilled. The queue is divided into blocks of `BLOCK` columns. A column of `State.least` has lower bounds for
+Lists of waiting jobs are kept sorted. A long queue has an index, which shows in which parts of it a job for backfilling
+may be. The queue is divided into blocks of `BLOCK` columns. A column of `State.least` has lower bounds for
 the jobs of a block: the least request of the first resource, and for ``k = 0, 1, ...`` the least estimate of jobs that
 request less than ``2**k`` units. When a job leaves, the bounds of its block stay; a search of the block that finds no
 job raises them.
 
-When a job leaves an indexed queue, no other job moves. The complement of its number stays in its column and keeps the
-order, until there are more such columns than jobs.
+When a job leaves an indexed queue, no other job moves: the complement of its number stays in its column and keeps the
+order. Such columns are removed when there are more of them than jobs.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ from allocopt.simulator.state import (
 EASY = int(Backfill.EASY)
 
 LONG, SHORT = 1024, 256
-"""Numbers of waiting jobs above which an index begins, and below which it ends; a short queue is read faster."""
+"""Numbers of waiting jobs above which an index begins, and below which it ends; a short queue is faster without it."""
 
 
 @inlined
@@ -106,7 +106,7 @@ def tidy_queue(state: State) -> None:
 
 @inlined
 def next_block(state: State, block: int, end: int) -> int:
-    """Return the first block, from ``block`` on, that may have a job that may be backfilled, or ``end``."""
+    """Return the first block, from ``block`` on, in which a job for backfilling may be; ``end`` if there is none."""
     least, free = state.least, state.units[FREE, 0]
     if state.rules[0].backfill != EASY:
         while block < end and least[0, block] > free:
@@ -135,7 +135,7 @@ def _share_at(state: State, job: int) -> int:
 
 @inlined
 def _rank(state: State, row: int, job: int) -> int:
-    """Return the position of a job among all jobs in the order of a list; also from the complement of its number."""
+    """Return the position of a job, or of a complement of its number, among all jobs in the order of a list."""
     job = max(job, ~job)
     return state.jobs[job].order_rank if row == QUEUE else state.jobs[job].backfill_rank
 
@@ -191,7 +191,7 @@ def _share_list(state: State, row: int, first: int, end: int) -> None:
 
 @helper()
 def _sort_at_gaps(state: State, row: int, kind: int, first: int, end: int, gap: int, moves: int) -> bool:
-    """Sort jobs at distances of ``gap`` by insertion; return whether ``moves`` moves were enough."""
+    """Sort jobs that are ``gap`` columns apart, by insertion; return whether ``moves`` moves were enough."""
     jobs = state.lists[row]
     for i in range(first + gap, end):
         job = jobs[i]
@@ -228,7 +228,10 @@ def sort_list(state: State, row: int, kind: int, begin: int) -> None:
 
 @helper()
 def place_by_rank(state: State, row: int, first: int, end: int, job: int) -> int:
-    """Return the first column in ``first .. end - 1`` of a list sorted by rank whose job is not before ``job``."""
+    """Return the first column in ``first .. end - 1`` whose job is not before ``job``, else ``end``.
+
+    The list must be sorted by rank.
+    """
     rank = _rank(state, row, job)
     while first < end:
         middle = (first + end) // 2
@@ -258,7 +261,7 @@ def _enqueue(state: State, job: int) -> None:
     elif rules.order == FIXED and not is_late:
         at = place_by_rank(state, QUEUE, clock.first, end, job)
     if clock.indexed:
-        # Move the jobs behind it up to the next gap, or the end.
+        # Move the jobs between here and the next gap, or the end, by one column.
         room = at
         while room < end and jobs[room] >= 0:
             room += 1

@@ -47,8 +47,8 @@ SCORES = record_type(Scores)
 
 HOUR_S, MINUTE_S, TEN_MINUTES_S = 3600.0, 60.0, 600.0
 WEIGHT_OF_WAIT, WEIGHT_OF_USE = 0.01, 0.5  # weight of the newest job in running means
-STARVING = np.log(10.0)  # logarithm of the ratio to the mean above which a wait counts as starving
-N_OWN = 13  # number of features of a job, which are the first ones; the others are equal for all jobs of a pass
+STARVING = np.log(10.0)  # a job starves if the logarithm of its wait over the mean wait is above this
+N_OWN = 13  # number of features that differ between jobs; they come first, the others are equal for all jobs of a pass
 
 
 @question
@@ -185,7 +185,7 @@ def _summarize(scores: Scores, which: int, n_waiting: int, longest_wait: float) 
 
 @inlined
 def look_over_queue(state: Events, which: int) -> None:
-    """Compute values that are equal for all jobs, before scores by the network of the queue (0) or backfilling (1)."""
+    """Prepare scores by the network of the queue (0) or of backfilling (1): compute what is equal for all jobs."""
     if state.clock[0].n_queued > 0:
         wait = state.clock[0].now - earliest_release(state)
         _summarize(state.scores, which, state.clock[0].n_queued, wait)
@@ -228,7 +228,10 @@ def score_of(scores: Scores, which: int, job: int, limit: float, wait: float) ->
 
 @kernel(void(SCORES, float64[::1], float64[::1], float64[::1]))
 def score_queue(scores: Scores, limit: FloatArray, wait: FloatArray, found: FloatArray) -> None:
-    """Write the scores of all jobs as one queue, from their limits and waits in seconds; all of shape ``(n,)``."""
+    """Write into ``found`` the scores of jobs that wait together, from their limits and waits in seconds.
+
+    All arrays have shape ``(n,)``.
+    """
     longest = 0.0
     for job in range(limit.size):
         _count(scores, job, limit[job], job + 1, 1)

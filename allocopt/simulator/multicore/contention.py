@@ -75,10 +75,10 @@ def speed_factor(
 class SharedMemory:
     """Jobs run at the speed of their slowest task; each task is slowed down by other tasks on its processor.
 
-    Meant for ``simulate(jobs.workload_at(reference), machine.platform(), ...)``; ``reference`` is the core speed of the
-    workload's run times, in billions of operations per second. Unlike in ``simulate(jobs, machine, ...)``, the tasks of
-    a job end together. They take the first idle cores of each of its nodes. Without ``execution`` jobs run under
-    contention. Raises `UsageError` if the reference speed is not positive.
+    Meant for ``simulate(jobs.workload_at(reference), machine.platform(), ...)``; ``reference`` is the core speed at
+    which jobs take the workload's run times, in billions of operations per second. Unlike in
+    ``simulate(jobs, machine, ...)``, the tasks of a job end together. They take the first idle cores of each of its
+    nodes. Without ``execution``, jobs run under contention. Raises `UsageError` if the reference speed is not positive.
     """
 
     name = "contention"
@@ -95,7 +95,7 @@ class SharedMemory:
         ends = np.cumsum(counts).tolist()
         self._of_node = [range(end - count, end) for end, count in zip(ends, counts, strict=True)]
         self._placement: Placed | None = None
-        # By processor, the tasks of each job; by job, its speed on each processor.
+        # For each processor, the number of tasks of each job; for each job, its speed on each of its processors.
         self._tasks: list[dict[int, int]] = []
         self._paces: dict[int, dict[int, float]] = {}
 

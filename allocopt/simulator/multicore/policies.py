@@ -35,7 +35,9 @@ class NodeSelection(IntEnum):
     HIGH_CORES = 2
     HIGH_MEM = 3
     HIGH_MEM_BW = 4  # most memory bandwidth of its processor that is not requested
-    LOW_POWER = 5  # lowest power now: its share of an idle processor's power, or of the power that active cores share
+    # Lowest power of its processor now, divided by the number of cores: idle power, or if a core is active, the power
+    # that active cores share.
+    LOW_POWER = 5
 
 
 @dataclass(frozen=True, slots=True)

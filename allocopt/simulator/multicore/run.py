@@ -20,7 +20,8 @@ RANDOM_NODE, HIGH_GFLOPS, HIGH_CORES = (int(NodeSelection[n]) for n in ("RANDOM"
 HIGH_MEM, HIGH_MEM_BW = int(NodeSelection.HIGH_MEM), int(NodeSelection.HIGH_MEM_BW)
 
 ROUNDING = 1e-9
-"""Least difference of values that count as different, relative to 1 + value: sums depend on the order of tasks."""
+"""Least difference of values that count as different, relative to 1 + value. Sums over tasks differ by rounding errors,
+which depend on the order of the tasks."""
 
 
 @inlined
@@ -240,7 +241,7 @@ def _start_at(state: State, multicore: Multicore, place: int, selection: int) ->
 
 @kernel(int64(STATE, MULTICORE, int64, int64))
 def decide(state: State, multicore: Multicore, jobs: int, nodes: int) -> int:
-    """Start jobs by a policy until the next one does not fit, with ``EVERY`` all that fit; return how many."""
+    """Start jobs by a policy until the next one does not fit, or with ``EVERY`` all that fit; return how many."""
     started = passed_over = 0
     while jobs != VOID and passed_over < state.clock[0].n_queued:
         place = passed_over if jobs == EVERY else _next_place(state, multicore, jobs)

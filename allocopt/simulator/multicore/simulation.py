@@ -92,7 +92,7 @@ class MulticoreSimulation:
     ) -> None:
         self.machine, self.jobs = machine, jobs
         self.state, self.multicore = new_simulation(machine, jobs, execution or Execution(), seed, fixed_nodes)
-        # Scores of the state are empty, because selections order the tasks; so only arrays are copied.
+        # Copy only arrays: the scores of the state are empty, because selections order the tasks.
         self._arrays = [array for array in (*self.state, *self.multicore) if isinstance(array, np.ndarray)]
         self._fresh = [array.copy() for array in self._arrays]
 
@@ -179,8 +179,8 @@ class PlacedJobs(NamedTuple):
     def replay(self, machine: Machine, jobs: TaskWorkload, execution: Execution | None = None) -> MulticoreSchedule:
         """Simulate the jobs with their given starts and nodes, on the first idle cores.
 
-        Each job has one node. If its cores are not idle at the given time, because other jobs take longer in the
-        simulation, a job starts later. In the schedule, the given start is the submit time. Raises
+        Each job has one node. A job starts later than given if too few cores of its node are idle then, because other
+        jobs take longer in the simulation. In the schedule, the given start is the submit time. Raises
         `InvalidProblemError`, which names the job, if it has no given start, or its node is unknown or too small.
         """
         numbers = {node.name: number for number, node in enumerate(machine.nodes())}

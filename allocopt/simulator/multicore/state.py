@@ -150,7 +150,7 @@ class Execution:
 def new_simulation(
     machine: Machine, jobs: TaskWorkload, execution: Execution, seed: int = 0, fixed_nodes: IntArray | None = None
 ) -> tuple[State, Multicore]:
-    """Return the state before the first event; ``seed`` is that of random choices of policies.
+    """Return the state before the first event; ``seed`` is the seed of the random choices of policies.
 
     ``fixed_nodes`` has the node on which each job must run, shape ``(n,)``, -1 for any. Raises `InvalidProblemError` if
     there are no jobs, or a job can never start; the message names it.

@@ -1,7 +1,7 @@
 """Execution model ``quota``: the speed of jobs depends on their quotas, and on the overlap of their current stages.
 
 Holds allocations with their jobs and the progress of each, and the results of a simulation: the schedule, the cores
-that jobs kept busy and were entitled to, and how long they shared.
+that jobs kept busy and were entitled to, and how long they shared cores.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -166,7 +166,7 @@ class QuotaView:
         return self.cores - sum(one.cores for one in self.allocations)
 
     def easy_starts(self) -> Iterator[Start]:
-        """Yield starts as in EASY backfilling: jobs in order while they fit, then others that do not delay the next."""
+        """Yield starts as in EASY backfilling: jobs in order while they fit, then others that do not delay the head."""
         while self.queue and self.jobs[self.queue[0]].job.cores <= self.free_cores:
             yield Start(self.queue[0])
         if not self.queue:
@@ -198,7 +198,7 @@ class QuotaView:
 class _Accounts:
     """Sums over time for each job, in the order of the jobs."""
 
-    host_of: IntArray  # job as whose guest each job started, -1 if it started on its own cores, shape ``(n,)``
+    host_of: IntArray  # host of each job that started as a guest, -1 if it started on its own cores, shape ``(n,)``
     guests: IntArray  # number of guests that each job has had, shape ``(n,)``
     busy_core_s: FloatArray  # core-seconds that each job kept busy, shape ``(n,)``
     # Core-seconds that each job was entitled to by its quota, and how many of these it used, shape ``(n,)``. Use beyond
@@ -251,7 +251,7 @@ class QuotaSchedule(Schedule):
 
     @property
     def allotted_utilization(self) -> float:
-        """Share of the core-seconds to which jobs were entitled that they used."""
+        """Used share of the core-seconds to which jobs were entitled."""
         return float(self.accounts.used_core_s.sum() / self.accounts.allotted_core_s.sum())
 
     def of(self, application: str) -> IntArray:
@@ -312,7 +312,7 @@ class QuotaExecution:
                 yield one.number, speed
 
     def next_change(self) -> float:
-        """Return the next end of a stage or of the period; last stages are left out, as they end with their jobs."""
+        """Return when the next stage or the period ends; last stages are left out, because they end with their jobs."""
         stages = (self._now + one.until_next_s() for one in self._jobs() if len(one.left) > 1)
         shared = any(allocation.guest is not None for allocation in self.allocations)
         again = self._now + self.period_s if shared and self.period_s is not None else np.inf

@@ -42,13 +42,13 @@ class QuotaScheduler(ABC):
 
     @abstractmethod
     def share(self, view: QuotaView) -> Iterable[Decision]:
-        """Return the starts and changes of quotas; if they are yielded, the view shows the effect of earlier ones."""
+        """Return the starts, and changes of quotas; if it yields them, the view shows the effect of earlier ones."""
 
     def ended(self, view: QuotaView, allocation: SharedCores) -> None:  # noqa: B027 - most learn nothing
         """Handle the end of an allocation's owner; its guest, if any, now owns an allocation of its own."""
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Report ended allocations with `ended`, then decide, as soon as all jobs that end together have ended."""
+        """Call `ended` for ended allocations, then decide; wait until all jobs that end at this time have ended."""
         execution = view.execution
         if not view.takes_guests:
             fault = "lets jobs share cores, which needs a pool; this machine has nodes"
@@ -155,7 +155,8 @@ class Question:
     view: QuotaView
     # The allocation of the host, which owns it.
     allocation: SharedCores
-    # Number of the guest. If it ``is_there``, its quota may change; otherwise it waits and may be refused.
+    # Number of the guest. If it ``is_there``, it runs as a guest already, and its quota may change; otherwise it waits,
+    # and may be refused.
     guest: int
     is_there: bool
 
@@ -169,9 +170,9 @@ class Question:
 class _Asking(QuotaScheduler):
     """Starts jobs as EASY does, then asks one question after the other for the quotas.
 
-    First come the current guests, by the age of their hosts. Then the waiting jobs follow, in the order of the queue,
-    each with every running job that can take it, those with the most idle cores first, until it is accepted. Each
-    question is asked once at every scheduling point.
+    The first questions are about the current guests, by the age of their hosts. The others are about the waiting jobs,
+    in the order of the queue: for each, the running jobs that can take it are asked about, those with the most idle
+    cores first, until it is accepted. Each question is asked once at every scheduling point.
     """
 
     window: int | None
@@ -208,9 +209,9 @@ class _Asking(QuotaScheduler):
 class AskingSimulation:
     """A simulation that runs from one question about a quota to the next; jobs start as in EASY backfilling.
 
-    Questions concern the first ``window`` waiting jobs, None for all. With ``heeds_memory``, hosts must have enough
-    memory for them. Questions are asked again after ``period_s`` seconds while jobs share cores, even without an event;
-    None for never.
+    Questions concern current guests and the first ``window`` waiting jobs, None for all. With ``heeds_memory``, a host
+    must have enough memory for a waiting job. Questions are asked again after ``period_s`` seconds while jobs share
+    cores, even without an event; None for never.
     """
 
     def __init__(

@@ -15,12 +15,13 @@ from allocopt.traces.workload import Workload
 
 
 def asked_of(workload: Workload, cluster: Cluster) -> tuple[list[ClusterRequest], IntArray, list[UnservedError | None]]:
-    """Return the distinct requests of jobs, the number of each job's request, and why a job cannot be served, or None.
+    """Return the distinct requests of jobs, the number of each job's request, and for each job why it cannot be served.
 
-    Only requests that the cluster can serve are returned, so the numbers are valid only if it can serve all.
+    The reason is None for a job that the cluster can serve. Requests that it cannot serve are left out, so the numbers
+    are valid only if it can serve all.
     """
     if cluster.topology.is_beside:
-        raise UsageError("jobs need adjacent nodes in the cluster's rings or toruses, which is not simulated")
+        raise UsageError("a cluster with rings or toruses cannot be simulated: jobs need adjacent nodes in them")
     numbers: dict[Request, int] = {}
     made: list[ClusterRequest | UnservedError] = []
     number = np.empty(len(workload), dtype=np.int64)
@@ -48,16 +49,16 @@ def asked_of(workload: Workload, cluster: Cluster) -> tuple[list[ClusterRequest]
 
 
 def machine_of(topology: NamedTree) -> Platform | Cluster:
-    """Return a machine of whole nodes; a cluster if blocks or a forest limit which nodes a job may get together."""
+    """Return a machine of whole nodes: a `Cluster` if blocks or a forest limit a job's nodes, else a `Platform`."""
     return Platform.whole_nodes(topology.tree) if topology.is_plain else Cluster.whole_nodes(topology)
 
 
 def admitted(workload: Workload, cluster: Cluster, *, in_nodes: bool, skip_oversized: bool) -> Workload:
     """Return the jobs that a cluster accepts, with their requests.
 
-    Jobs without a request get whole nodes if jobs are counted ``in_nodes``. If the resources of the cluster's nodes are
-    unknown, all jobs get whole nodes. Jobs over the limits of their partition are dropped and counted, as Slurm refuses
-    them. Jobs that the cluster can never serve are dropped and counted by reason (`UnservedError`) if
+    Jobs without a request get whole nodes if the trace counts nodes (``in_nodes``). If the resources of the cluster's
+    nodes are unknown, all jobs get whole nodes. Jobs over the limits of their partition are dropped and counted, as
+    Slurm refuses them. Jobs that the cluster can never serve are dropped and counted by reason (`UnservedError`) if
     ``skip_oversized``; otherwise `InvalidProblemError` names the first one, and the number of jobs for each reason.
     Raises `UsageError` for rings and toruses, because it is not known how Slurm chooses their nodes.
     """
@@ -74,7 +75,7 @@ def admitted(workload: Workload, cluster: Cluster, *, in_nodes: bool, skip_overs
 
 
 def refuse(workload: Workload, faults: list[UnservedError | None]) -> None:
-    """Raise `InvalidProblemError` if a job has a fault; it names the first such job, and counts all by reason."""
+    """Raise `InvalidProblemError` if a job has a fault; the message names the first, and counts all by reason."""
     found = [(job, fault) for job, fault in enumerate(faults) if fault is not None]
     for job, fault in found[:1]:
         told = fault.fault

@@ -22,7 +22,7 @@ def _tasks_in(s: Shared, table: int, node: int, shape: int) -> int:
 
 @inlined
 def _tasks_on(s: Shared, node: int, shape: int) -> int:
-    """Return how many tasks of a shape a node has room for in addition to the respected reservations."""
+    """Return how many tasks of a shape a node has room for, leaving respected reservations their room."""
     tasks = _tasks_in(s, s.clock[0].table, node, shape)
     # On a full machine the function returns here for most nodes.
     if tasks == 0 or s.closed[node] or meets_downtime(s, node, s.clock[0].looks_at, s.shapes[shape].estimate):
@@ -43,7 +43,7 @@ def useful_tasks(s: Shared, node: int, shape: int) -> int:
 
 @helper()
 def sink(heap: IntArray, keys: IntArray, at: int, size: int) -> None:
-    """Restore a heap, with the least key at the top, below a position."""
+    """Restore a heap below position ``at``; its least key is at the top."""
     while 2 * at + 1 < size:
         child = 2 * at + 1
         if child + 1 < size and keys[heap[child + 1]] < keys[heap[child]]:
@@ -56,7 +56,7 @@ def sink(heap: IntArray, keys: IntArray, at: int, size: int) -> None:
 
 @helper()
 def _sort(s: Shared, size: int) -> None:
-    """Sort the first ``size`` chosen nodes by descending key, with a heap as there may be thousands."""
+    """Sort the first ``size`` chosen nodes by descending key; use a heap, because there may be thousands."""
     nodes, keys = s.chosen[0], s.chosen[2]
     for at in range(size // 2 - 1, -1, -1):
         sink(nodes, keys, at, size)
@@ -126,7 +126,7 @@ def _gather_segments(s: Shared, shape: int, n: int) -> int:
 
 @inlined
 def _take_whole(s: Shared, shape: int, n: int) -> int:
-    """Give a job's tasks to the first of ``n`` candidates in whole segments; return how many, 0 if too few."""
+    """Give a job's tasks to the first of ``n`` candidates, in whole segments; return how many nodes; 0 if too few."""
     return _take(s, shape, _gather_segments(s, shape, n) if s.shapes[shape].part > 1 else n)
 
 
@@ -158,7 +158,7 @@ def _choose_inside(s: Shared, shape: int) -> int:
         _sort(s, n)
     used = _take_whole(s, shape, n)
     if used == 0:
-        # Try again with the nodes that have room for most tasks first.
+        # Try again, beginning with the nodes that have room for most tasks.
         for i in range(n):
             s.chosen[2, s.chosen[0, i]] = s.chosen[1, s.chosen[0, i]] * MANY - s.chosen[0, i]
         _sort(s, n)
@@ -181,7 +181,10 @@ def _count_room(s: Shared, shape: int, level: int) -> None:
 
 @helper()
 def _limit_groups(s: Shared, shape: int, level: int) -> None:
-    """Keep ``inside`` only the groups with most room: at each level below ``level`` as many as a job may span."""
+    """Leave only nodes of the groups with most room ``inside``: as many groups of each lower level as a job may span.
+
+    Lower levels are those below ``level``.
+    """
     for below in range(level - 1, -1, -1):
         most = s.most_groups[shape, below]
         if most == 0:
@@ -200,7 +203,7 @@ def _limit_groups(s: Shared, shape: int, level: int) -> None:
 
 @inlined
 def _look_inside(s: Shared, mask: int, level: int, group: int) -> None:
-    """Mark the nodes of a set as ``inside``, and if the level is not -1, only those in a group of the level."""
+    """Mark the nodes of a set as ``inside``; only those in the group of a level, unless the level is -1."""
     s.clock[0].work -= s.order.size
     for node in range(s.order.size):
         s.inside[node] = s.masks[mask, node] and (level < 0 or s.groups[level, node] == group)
@@ -233,12 +236,11 @@ def _choose_within(s: Shared, shape: int, mask: int, level: int) -> int:
 
 @helper()
 def choose(s: Shared, shape: int) -> int:
-    """Choose nodes for a job in addition to the respected reservations; return how many, 0 if it does not fit."""
+    """Choose nodes for a job, leaving respected reservations their room; return how many, 0 if it does not fit."""
     about, levels = s.shapes[shape], s.groups.shape[0]
     for mask in range(about.first_mask, about.first_mask + about.n_masks):
         used = 0
         if s.rules[0].allocation == LOWEST_SWITCH and not about.is_limited:
-            # A one-node job fits below a leaf switch or nowhere.
             for level in range(levels if about.level < 0 else about.level):
                 if used == 0:
                     used = _choose_within(s, shape, mask, level)

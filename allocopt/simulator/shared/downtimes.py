@@ -37,7 +37,7 @@ def downtime_records(cluster: Cluster, downtimes: Sequence[Downtime]) -> Any:
 
 
 def nodes_meeting_downtime(s: Shared, estimate: float) -> BoolArray:
-    """Return whether a job with this estimate, if started now, would meet a known downtime of each node."""
+    """Return for each node whether a job with this estimate, started there now, would meet a known downtime."""
     now = s.clock["now"][0]
     known = s.downtimes[(s.downtimes["is_announced"] > 0) | (s.downtimes["begin"] <= now)]
     begins_before_end_of_job = (known["begin"] <= now) | (known["begin"] < now + estimate)

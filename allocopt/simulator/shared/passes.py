@@ -1,7 +1,7 @@
 """Scheduling passes over shared nodes: which jobs start, and where.
 
 EASY backfilling makes a reservation for the first job of each partition that does not fit. A later job may start if it
-ends by its estimate before the reservation begins, or fits in addition to it. Conservative backfilling is Slurm's: at
+ends by its estimate before the reservation begins, or fits beside it. Conservative backfilling is Slurm's: at
 events, jobs start as without backfilling; periodically, a walk along the queue (`walk`) starts each job or reserves
 whole nodes for it.
 
@@ -54,7 +54,7 @@ FIRST_FIT, CONSERVATIVE = int(Backfill.FIRST_FIT), int(Backfill.CONSERVATIVE)
 @hold.answer(Shared)
 @helper()
 def _hold_nodes(s: Shared, job: int, sign: int) -> None:
-    """Subtract (sign 1) or add (sign -1) the amounts of a job on its nodes, in tables of now and of reservations."""
+    """Subtract a job's amounts (sign 1), or add them again (sign -1), in the tables of now and of reservations."""
     record = s.jobs[job]
     for place in range(record.first, record.first + record.n_nodes):
         node, tasks = s.held[0, place], s.held[1, place]
@@ -68,7 +68,7 @@ def _hold_nodes(s: Shared, job: int, sign: int) -> None:
             plan = s.partitions[partition]
             if plan.job < 0:
                 continue
-            # A job that ends before a reservation begins is not in its table.
+            # The table of a reservation does not count jobs that end before the reservation begins.
             is_there = record.expected_end > plan.shadow and s.reserved[partition, node]
             if is_there:
                 amounts_held(s, 1 + partition, record.shape, node, tasks, sign)
@@ -100,12 +100,12 @@ def start_on_chosen(s: Shared, job: int, used: int) -> None:
 
 @inlined
 def _has_no_room(s: Shared, shape: int, failure: int) -> bool:
-    """Whether jobs that did not fit still do not fit; only nodes that were released since then may have more room."""
+    """Whether jobs of a shape that did not fit still do not; only nodes released since then may have more room."""
     about, clock, last = s.shapes[shape], s.clock[0], s.failures[failure]
     if last.released < 0:
         return False
     for partition in range(s.respected.size):
-        # With fewer respected reservations than then there may be more room.
+        # There may be more room if a reservation that was respected then is not respected now.
         if failure != shape and s.respected_then[shape, partition] and not s.respected[partition]:
             return False
     if clock.n_released - last.released > s.releases.size:
@@ -119,14 +119,14 @@ def _has_no_room(s: Shared, shape: int, failure: int) -> bool:
             last.nodes += tasks > 0
     last.released = clock.n_released
     for partition in range(s.respected.size):
-        # The updated count is valid only while at least these are respected.
+        # The updated count is valid only while at least these reservations are respected.
         s.respected_then[shape, partition] |= failure != shape and s.respected[partition]
     return bool(last.tasks < about.tasks or last.nodes < about.least_nodes)
 
 
 @inlined
 def find_room(s: Shared, job: int) -> int:
-    """Choose nodes for a job in addition to the reservations of blocked partitions that begin before it ends.
+    """Choose nodes for a job; respect the reservations of blocked partitions that begin before it ends.
 
     Returns the number of nodes, 0 if the job does not fit.
     """
@@ -229,7 +229,7 @@ def _is_over(s: Shared) -> bool:
 @next_job.answer(Shared)
 @inlined
 def _next_job(s: Shared) -> int:
-    """Return the next job to examine: the first among one job of each line whose shape has not been refused."""
+    """Return the next job to examine: the first of the next jobs of the remaining lines; ``NOBODY`` if none remains."""
     return int(s.queue[s.waiting[1, 0]].looked_at) if s.clock[0].n_left > 0 else NOBODY
 
 

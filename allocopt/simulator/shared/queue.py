@@ -122,7 +122,7 @@ def take_from_queue(s: Shared, line: int) -> None:
 
 @inlined
 def put_in_place(s: Shared, line: int, n_started: int) -> None:
-    """Restore the heap after its first line has another next job or none; ``n_started`` is not 0 after a start."""
+    """Restore the heap after the next job of its first line has changed; ``n_started`` is above 0 after a start."""
     clock = s.clock[0]
     if s.queue[line].looked_at >= 0:
         s.queue[line].key = _key(s, line)

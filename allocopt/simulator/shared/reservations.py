@@ -1,7 +1,7 @@
 """Future room on shared nodes, and the reservations of EASY backfilling.
 
-A reservation is kept until a job leaves a node that the reservation might use, a job starts on some of its room, or its
-time has come.
+A reservation is kept until it begins, a job leaves a node that the reserved job may use, or a job starts on reserved
+room.
 """
 
 import numpy as np
@@ -16,7 +16,10 @@ from allocopt.simulator.shared.state import NOW, SCRATCH, Shared, release
 
 @inlined
 def look_at(s: Shared, table: int, time: float) -> None:
-    """Make later calls use the room in a table from ``time`` on (see `meets_downtime`), without any reservation."""
+    """Make later searches use the room in a table, and respect no reservation.
+
+    They avoid nodes whose downtimes a job would meet if it started at ``time``; NaN ignores downtimes.
+    """
     s.clock[0].table, s.clock[0].looks_at = table, time
     for partition in range(s.respected.size):
         s.respected[partition] = False
@@ -25,7 +28,7 @@ def look_at(s: Shared, table: int, time: float) -> None:
 @begin_ahead.answer(Shared)
 @inlined
 def begin_ahead_on_nodes(s: Shared, job: int) -> None:
-    """Copy the room of now to the scratch table, and count the tasks and nodes for which a job finds room."""
+    """Copy the current room to the scratch table; count the tasks of a job that fit, and the nodes where some fit."""
     clock, shape = s.clock[0], s.jobs[job].shape
     look_at(s, SCRATCH, clock.now)
     clock.ahead_used = 0
@@ -34,7 +37,10 @@ def begin_ahead_on_nodes(s: Shared, job: int) -> None:
 
 @inlined
 def _count_ahead(s: Shared, shape: int, copies: bool) -> None:
-    """Count the tasks and nodes for which a job has room in the scratch table; ``copies`` first copies that of now."""
+    """Count the tasks of a job that fit in the scratch table, and the nodes where some fit.
+
+    If ``copies``, first copy the current room to the scratch table.
+    """
     clock = s.clock[0]
     clock.work -= s.order.size
     tasks, nodes = 0, 0
@@ -52,14 +58,14 @@ def _count_ahead(s: Shared, shape: int, copies: bool) -> None:
 
 @helper()
 def _count_again(s: Shared, job: int, time: float) -> None:
-    """Count again at another time, at which other nodes may be down."""
+    """Count the room again for another time, because other nodes may be down then."""
     s.clock[0].looks_at = time
     _count_ahead(s, s.jobs[job].shape, False)
 
 
 @inlined
 def give_back_ahead(s: Shared, running: int, job: int) -> bool:
-    """Release a running job in the scratch table; return whether another job may use one of its nodes."""
+    """Release the job ``running`` in the scratch table; return whether ``job`` may use one of its nodes."""
     record, clock, shape = s.jobs[running], s.clock[0], s.jobs[job].shape
     clock.work -= 1 + record.n_nodes
     more_tasks, more_nodes, is_there = 0, 0, False
@@ -87,7 +93,7 @@ def _release_ahead(s: Shared, running: int, job: int) -> None:
 @fits_ahead.answer(Shared)
 @inlined
 def fits_ahead_on_nodes(s: Shared, job: int, time: float) -> bool:
-    """Whether a job fits in the scratch table from ``time`` on; then ``clock.ahead_used`` nodes are chosen."""
+    """Whether a job fits in the scratch table from ``time`` on; if so, choose ``clock.ahead_used`` nodes."""
     clock, about = s.clock[0], s.shapes[s.jobs[job].shape]
     # Check first, because the call of a helper takes longer than the check.
     if s.downtimes.size > 0:

@@ -85,7 +85,7 @@ class PlacedBySolver(NamedTuple):
     seed: int = 0
 
     def __call__(self, state: Shared, job: int) -> Sequence[NodeTasks]:
-        """Return nodes and tasks for a job that starts now, in addition to the respected reservations; () for none."""
+        """Return nodes and tasks for a starting job, leaving reservations their room; () if the solver finds none."""
         free, users = state.room[NOW].copy(), state.users[NOW].copy()
         for partition in np.flatnonzero(state.respected):
             nodes = state.reserved[partition]
@@ -196,7 +196,7 @@ class SharedNodes:
         if isinstance(allocator, BySolver):
             placed_by = PlacedBySolver(cluster, requests, request_of, *allocator, seed)
             allocator = AllocationRule.LOWEST_SWITCH
-        # For `View`, the queue is in the order of arrival.
+        # Schedulers that use `View` see the queue in the order of arrival.
         backfill, order, tried, predicts = Backfill.FIRST_FIT, QueueKeys.by_arrival(len(workload)), None, False
         if built_in is not None:
             backfill, predicts, order = built_in.backfill, built_in.predicts, keys_of(built_in.order, workload, rng)
@@ -360,9 +360,10 @@ class SharedNodes:
     def window(
         self, jobs: IntArray, name: str, hop_cost: float = HOP_COST, *, overtaking: bool = False
     ) -> SharedNodesWindow:
-        """Return the choice of nodes for those waiting jobs that the rule of the lowest switch places in this order.
+        """Return the problem of choosing nodes for those jobs that the rule of the lowest switch can place.
 
-        If not ``overtaking``, jobs after the first one of their partition that does not fit are left out.
+        The rule places the jobs in the given order. If not ``overtaking``, jobs after the first one of their partition
+        that does not fit are left out. See `View.window`.
         """
         fits = self.fitting(jobs) if len(jobs) else np.zeros(0, dtype=np.bool_)
         fitting = (jobs[fits] if overtaking else self._before_first(jobs, ~fits))[:MOST_IN_WINDOW]
@@ -381,7 +382,7 @@ class SharedNodes:
         return SharedNodesWindow(tuple(placed), posed, window_solution(posed, [dict(found[job]) for job in placed]))
 
     def relocation(self, gangs: Mapping[int, float], leaving: Mapping[int, LeaveCosts], name: str) -> PosedRelocation:
-        """Return the choice of running jobs that make room for waiting jobs; see `View.relocation`."""
+        """Return the problem of stopping or moving running jobs for waiting jobs; see `View.relocation`."""
         running, now = self.running.tolist(), self.state.clock["now"][0]
         capacity, placed = self.state.room[NOW].copy(), []
         for job in running:
@@ -406,7 +407,7 @@ class SharedNodes:
         return PosedRelocation(problem, {str(self._ids[job]): job for job in (*running, *gangs)})
 
     def _request_now(self, job: int) -> ClusterRequest:
-        """Return the request of a job without nodes that it cannot use now because of their downtimes."""
+        """Return the request of a job, without the nodes whose downtimes it would meet if it started now."""
         request: ClusterRequest = self._requests[self._request_of[job]]
         is_down = self._is_down(job)
         return request._replace(masks=request.masks & ~is_down) if is_down.any() else request
@@ -425,7 +426,7 @@ class SharedNodes:
         return kept
 
     def _is_open(self, job: int) -> BoolArray:
-        """Return whether each node is open for a job: without an exclusive job, and a downtime that it would meet."""
+        """Return for each node whether a job may use it: no job holds it exclusively, and no downtime would be met."""
         is_open: BoolArray = (self.state.users[NOW] < ALONE) & ~self._is_down(job)
         return is_open
 
@@ -436,7 +437,7 @@ class SharedNodes:
     def start(self, job: int, nodes: IntArray | None = None, tasks: IntArray | None = None) -> bool:
         """Start a job, on given nodes and with given tasks if any; return False if it does not wait, or does not fit.
 
-        Raises `InvalidSolutionError` if the nodes differ from its request, or are not free.
+        Raises `InvalidSolutionError` if the nodes do not satisfy its request, or are not free.
         """
         if not waits(self.state, job):
             return False
@@ -558,7 +559,7 @@ class SharedNodes:
 
 
 def _shown(requests: Sequence[ClusterRequest], cluster: Cluster) -> IntArray:
-    """Return the columns of resources that schedulers see: cores, and those that a job requests and all nodes state."""
+    """Return the columns of resources that schedulers see: cores, and requested ones whose amounts are known."""
     asked = np.stack([amounts_asked(one, cluster.capacity) for one in requests]).max(axis=0)
     most = cluster.capacity.max(axis=0)
     return np.flatnonzero((asked > 0) & (most < UNKNOWN_MEMORY_MIB) | (np.arange(len(asked)) == 0))

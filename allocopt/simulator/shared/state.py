@@ -1,9 +1,8 @@
 """The state of a simulation on shared nodes, in the form that its kernels use.
 
 Jobs are numbered in the order of their submission, nodes in the order of their topology. Jobs with equal requests and
-estimates have one *shape*. Waiting jobs of one shape form *lines*: jobs of a line never overtake one another, so that
-only the first of each line must be compared with those of others. Amounts are in units of
-`allocopt.cluster.cluster.Cluster.capacity`.
+estimates have one *shape*. Waiting jobs of one shape form *lines*: jobs of a line never overtake one another, so only
+the first jobs of lines must be compared. Amounts are in units of `allocopt.cluster.cluster.Cluster.capacity`.
 """
 
 from collections.abc import Sequence
@@ -32,25 +31,24 @@ class AllocationRule(IntEnum):
     FIRST_FIT = 0  # lowest weight first, then lowest number
     BEST_FIT = 1  # fewest free cores first
     LEAST_LOADED = 2  # most free cores first
-    LOWEST_SWITCH = (
-        3  # below the lowest switch with room, among several the one with least room; fewest free cores first
-    )
+    LOWEST_SWITCH = 3  # below the lowest switch with room (with the least room, if several); fewest free cores first
 
 
-# Tables of free amounts: now; at the begin of the reservation of each partition; and, as the last one, scratch.
+# Tables of free amounts: the first is that of now, the last one is scratch. In between, each partition has one for the
+# time at which its reservation begins.
 NOW, SCRATCH = 0, -1
 # As in Slurm (bf_resolution), conservative reservations begin and end at multiples of a minute.
 RESOLUTION_S = 60.0
-# Also as in Slurm, the search for room removes running jobs in windows of their ends. The first window is half a minute
-# long, each further one twice as long as the one before.
+# Also as in Slurm, the search for later room releases the running jobs whose ends are in a window of time. The first
+# window is half a minute long, each further one twice as long as the one before.
 WINDOW_S = 30.0
 
-ALONE = 2**40  # number of users that an exclusive job counts as; keeps even jobs without amounts off its node
+ALONE = 2**40  # an exclusive job counts as this many users, so that its nodes refuse even jobs that request no amounts
 
 
 NO_PASS, ALONG_QUEUE, BACKFILLING, WALK = range(4)
-"""Parts of a scheduling pass: none; along the queue; in the order of backfilling, if that is a different one; and a
-walk, which backfills conservatively."""
+"""Parts of a scheduling pass: none; along the queue; in backfilling's own order, if it has one; and a walk, which is
+conservative backfilling."""
 
 
 class _ShapeRecord(Protocol):
@@ -67,7 +65,7 @@ class _ShapeRecord(Protocol):
     n_masks: int  # number of these rows
     union: int  # row of `Shared.allowed` with the nodes in any of these sets
     level: int  # a job stays within one group of this level; -1 for any groups
-    is_limited: int  # whether it may span only some groups of lower levels, 0 or 1; see `Shared.most_groups`
+    is_limited: int  # whether the number of groups of a lower level is limited, 0 or 1; see `Shared.most_groups`
     part: int  # size of its largest segments, which divides its number of nodes; 1 for none
     is_refused: int  # whether a job of the shape did not fit in this pass, 0 or 1
 
@@ -77,10 +75,10 @@ class _LineRecord(Protocol):
 
     shape: int
     tier: int  # tier of the partition; lines of higher tiers are first
-    first_waiting: int  # first of the waiting jobs, a linked list in their order by `next_waiting`; -1 for none
+    first_waiting: int  # first of the waiting jobs, -1 for none; `next_waiting` links them in their order
     last_waiting: int
     looked_at: int  # the waiting job that the pass examines next
-    passed: int  # in a walk, the job before it that remains waiting, -1 for none
+    passed: int  # in a walk, the last job before `looked_at` that remains waiting, -1 for none
     key: float  # sorting key of the next job; the line with the lowest key is next
 
 
@@ -88,7 +86,7 @@ class _FailureRecord(Protocol):
     """Room for a shape when one of its jobs did not fit."""
 
     released: int  # `n_released` of the clock at that time, -1 if this never happened
-    tasks: int  # upper bound of the tasks for which all nodes had room
+    tasks: int  # upper bound of the tasks for which the nodes together had room
     nodes: int  # upper bound of the nodes with room for a task
 
 
@@ -102,7 +100,7 @@ class _JobRecord(EventJob, Protocol):
     n_nodes: int
     user: int
     order_value: float  # orders the queue (see `QueueKeys`); under ``OrderKind.ARRIVAL`` the number of earlier arrivals
-    backfill_value: float  # the same for backfilling
+    backfill_value: float  # the same for the order of backfilling
 
 
 class _ClockRecord(EventClock, Protocol):
@@ -132,7 +130,7 @@ class _RulesRecord(PassRules, Protocol):
 
     allocation: int  # an `AllocationRule`
     period: float  # seconds between two walks
-    is_asking: int  # whether to return before a job of several nodes starts, so that the caller may choose them, 0 or 1
+    is_asking: int  # whether the caller chooses the nodes of jobs of several nodes: return before these start; 0 or 1
 
 
 class _PartitionRecord(Protocol):
@@ -142,7 +140,8 @@ class _PartitionRecord(Protocol):
     is_blocked: int  # whether a job of the partition did not fit in this pass
     shadow: float  # when it can start by the estimates
     n_nodes: int  # number of reserved nodes
-    # Whether a job has ended since, so that it might start earlier, or one has started that will hold reserved nodes.
+    # Whether it must be made again: since it was made, a job has ended, so that it might begin earlier, or a job has
+    # started that will still hold reserved nodes when it begins.
     is_stale: int
 
 
@@ -171,7 +170,7 @@ class Shared(NamedTuple):
     events: Records[Event]
     shapes: Records[_ShapeRecord]
     queue: Records[_LineRecord]  # the lines of waiting jobs
-    failures: Records[_FailureRecord]  # without respected reservations, then with some; ``(2 S,)``
+    failures: Records[_FailureRecord]  # by shape if no reservation is respected, then by shape if some are; ``(2 S,)``
     partitions: Records[_PartitionRecord]
     capacity: IntMatrix  # shape ``(m, R)``
     room: Annotated[
@@ -180,32 +179,32 @@ class Shared(NamedTuple):
     users: IntMatrix  # number of jobs on each node by table, an exclusive job counts as `ALONE`; ``(2 + P, m)``
     total: IntArray  # amounts of all nodes in total, 0 if not known, ``(R,)``
     held_by: IntMatrix  # total amounts of each user's running jobs, ``(U, R)``; no rows if no order needs it
-    respected: BoolArray  # partitions whose reservations the placed job must respect, ``(P,)``
+    respected: BoolArray  # partitions whose reservations the examined job must respect, ``(P,)``
     respected_then: BoolMatrix  # partitions respected when room for a shape was last counted, ``(S, P)``
     reserved: BoolMatrix  # reserved nodes by partition, ``(P, m)``
     planned: IntMatrix  # the same as lists of `n_nodes` nodes each; ``(P, m)``
     slots: Records[_SlotRecord]  # reservations of the current walk
     slot_nodes: BoolMatrix  # their nodes, ``(slots, m)``
-    closed: BoolArray  # nodes that a job must not get because of these reservations, ``(m,)``
+    closed: BoolArray  # nodes that a job must not get in this walk, because they are reserved or down, ``(m,)``
     per_task: IntMatrix  # amounts by shape, ``(S, R)``
     per_node: IntMatrix
     masks: BoolMatrix  # sets of nodes, ``(M, m)``
     order: IntArray  # nodes by weight, then by number
     groups: IntMatrix  # group of every node by level, ``(L, m)``
     most_groups: IntMatrix  # number of groups of each level that jobs of a shape may span, 0 for any number, ``(S, L)``
-    segments: IntMatrix  # segment sizes by level, which divide the numbers of nodes in groups; 0 for none; ``(S, L)``
+    segments: IntMatrix  # a job's number of nodes in a group of each level is a multiple of this; 0 for any; ``(S, L)``
     held: IntMatrix  # nodes and tasks of all jobs, one job after the other, ``(2, H)``
-    releases: IntArray  # nodes whose room has increased, in this order; a ring buffer of the last ``m``
+    releases: IntArray  # ring buffer of the ``m`` nodes whose room has increased last, in order of time
     lists: IntMatrix  # lists of jobs, see `allocopt.simulator.state.RUNNING`; ``(3, n)``
     waiting: IntMatrix  # lines with waiting jobs; and the remaining lines of a part of a pass, as a heap; ``(2, L)``
     allowed: BoolMatrix  # nodes in any of the masks of a shape, see `_ShapeRecord.union`; equal rows are shared
-    tasks_at: IntArray  # scratch: tasks for which every node has room, ``(m,)``
+    tasks_at: IntArray  # scratch: number of tasks for which each node has room, ``(m,)``
     chosen: IntMatrix  # scratch: chosen nodes; room in tasks by node; sort key by node; tasks on the nodes; ``(4, m)``
     sums: IntMatrix  # scratch: room of each group in tasks and in nodes, ``(2, G)``
     inside: BoolArray  # scratch: nodes that may be chosen, ``(m,)``
     downtimes: Records[DowntimeRecord]  # sorted by node
     first_downtime: IntArray  # first row of each node, then the number of rows; ``(m + 1,)``
-    changes: FloatArray  # times at which downtimes end or nodes fail, ascending, and infinity
+    changes: FloatArray  # times at which downtimes end or nodes fail, ascending; the last one is infinity
     scores: Scores
 
 
@@ -217,7 +216,7 @@ class SharedRules(NamedTuple):
     """Rules for events, scheduling and placing.
 
     Walks of conservative backfilling occur at multiples of ``period`` seconds (Slurm's bf_interval), and end after
-    ``depth`` reservations. At events jobs start as without backfilling. With ``predicts``, EASY backfilling plans with
+    ``depth`` reservations. At events, jobs start as without backfilling. With ``predicts``, EASY backfilling plans with
     predicted run times.
     """
 
@@ -269,7 +268,7 @@ class SharedJobs(NamedTuple):
     limit: FloatArray | None = None  # time after its start at which a job is killed
     user: IntArray | None = None  # `UNKNOWN_USER` if unknown; None if all are unknown
     preceding: IntArray | None = None  # row of the job that has to end first, -1 for none
-    think: FloatArray | None = None  # seconds from its end until this one joins the queue
+    think: FloatArray | None = None  # seconds from the end of the preceding job until this one joins the queue
 
 
 def new_shared(
@@ -281,12 +280,12 @@ def new_shared(
     backfill_order: QueueKeys | None = None,
     downtimes: Any = None,
 ) -> Shared:
-    """Return the state of a simulation before its first event; `downtime_records` returns downtimes."""
+    """Return the state of a simulation before its first event; `downtime_records` makes ``downtimes``."""
     if downtimes is None:
         downtimes = np.zeros(0, dtype=record_dtype(DowntimeRecord))
     request, submit, run, estimate, limit, user, preceding, think = submitted
     user = np.full(len(submit), UNKNOWN_USER) if user is None else user
-    # Predicted run times of equal jobs are equal only if they are of one user.
+    # Equal jobs have equal predicted run times only if they are of one user.
     alike = (request, estimate, user) if rules.predicts else (request, estimate)
     kinds, shape_of = np.unique(np.stack(alike), axis=1, return_inverse=True)
     asked = [requests[int(number)] for number in kinds[0]]
@@ -341,7 +340,7 @@ def new_shared(
     if rules.predicts or OrderKind.SCORED in (order.kind, tried.kind):
         amounts = np.stack([amounts_asked(one, machine.capacity) for one in asked])[shape_of.reshape(-1)]
     segments = [one.segments or (0,) * len(groups) for one in asked]
-    # Reserve columns for the most nodes of each job, so that any of its starts fits.
+    # Give each job as many columns as it can have nodes, so that they suffice whenever it starts.
     most_held = np.array([min(one.most_nodes, m) for one in requests])[request]
     jobs["first"] = np.cumsum(most_held) - most_held
     return Shared(
@@ -391,7 +390,7 @@ def new_shared(
 def amounts_asked(request: ClusterRequest, capacity: IntArray) -> IntArray:
     """Return a job's request over all nodes, shape ``(R,)``, if it gets the fewest nodes that it accepts.
 
-    An exclusive job requests at least all amounts of the smallest nodes that it may get.
+    An exclusive job holds whole nodes: for each of them, it counts at least the smallest amounts of its allowed nodes.
     """
     asked: IntArray = request.least_nodes * request.per_node + request.tasks * request.per_task
     allowed = capacity[request.masks.any(axis=0)]
@@ -417,13 +416,15 @@ def release(s: Shared, node: int) -> None:
 def _lines(
     jobs: Any, order: QueueKeys, backfill_order: QueueKeys | None, *, rejoins: bool
 ) -> tuple[IntArray, IntArray]:
-    """Return the shape of each line, ``(L,)``, and the line of each job, ``(n,)``; ``rejoins`` if nodes may fail.
+    """Return the shape of each line, ``(L,)``, and the line of each job, ``(n,)``.
 
     Jobs of one shape share a line if none ever overtakes another. In a fixed order, or by arrival, this is always true.
     By age, it is true if their values are equal; by shares, if they are of one user. By scores, jobs of one user keep
-    the order in which they join, and only the first of a line is scored. If backfilling has its own order, the jobs of
-    a line must be equal in both orders; then they are ordered by submission. This differs from the order in which they
-    join if some jobs have dependencies or are requeued; then every job gets its own line.
+    the order in which they join the queue, and only the first of a line is scored.
+
+    If backfilling has its own order, the jobs of a line must be equal in both orders, and are sorted by submission.
+    Jobs join the queue in another order if some have dependencies, or are requeued after failures of nodes
+    (``rejoins``). In these cases every job gets its own line.
     """
     columns = [jobs["shape"].astype(np.float64)]
     for keys, values in ((order, jobs["order_value"]), (backfill_order, jobs["backfill_value"])):

@@ -25,7 +25,7 @@ def advance_shared(s: Shared, until: float) -> int:
 
 @kernel(int64(SHARED, int64))
 def schedule_shared(s: Shared, work: int) -> int:
-    """Continue the passes of this time until ``work`` is done; returns as `simulate_shared`."""
+    """Continue the passes of this time until ``work`` is done; return the same values as `simulate_shared`."""
     s.clock[0].work = work
     return schedule(s)
 
@@ -39,7 +39,7 @@ def change_speed_shared(s: Shared, job: int, speed: float) -> None:
 @kernel(void(SHARED, int64))
 def requeue_shared(s: Shared, job: int) -> None:
     """Stop a running job and put it into the queue again; see `requeue_on_nodes`."""
-    # Remove empty lines first: its own line may be among them, and is added again when the job joins.
+    # Remove empty lines first: the job's line may be one of them, and is added again when the job joins the queue.
     forget_empty_lines(s)
     requeue_on_nodes(s, job)
 
@@ -68,7 +68,7 @@ def shadow_shared(s: Shared, job: int) -> float:
 
 @kernel(void(SHARED, int64[::1]))
 def reserve_shared(s: Shared, heads: IntArray) -> None:
-    """Make or keep reservations for waiting jobs, at most one per partition; only these are respected then."""
+    """Make or keep reservations for waiting jobs, at most one per partition; later searches respect only these."""
     for partition in range(s.partitions.size):
         s.partitions[partition].is_blocked = 0
     for job in heads:
@@ -89,7 +89,7 @@ def _is_behind(s: Shared, job: int, other: int) -> bool:
 
 @inlined
 def _look_behind(s: Shared, after: int) -> None:
-    """Set the next job of every line to the first one behind job ``after``, or to its first one for ``NOBODY``."""
+    """Set the next job of every line to its first job behind ``after``, or to its first job if that is ``NOBODY``."""
     clock = s.clock[0]
     clock.n_left = 0
     for place in range(clock.n_waiting):
@@ -106,7 +106,7 @@ def _look_behind(s: Shared, after: int) -> None:
 
 @kernel(int64(SHARED, int64))
 def next_backfillable_shared(s: Shared, after: int) -> int:
-    """Return the first waiting job behind job ``after`` that fits in addition to the reservations, or ``NOBODY``.
+    """Return the first waiting job behind job ``after`` that fits beside the reservations, or ``NOBODY``.
 
     All jobs are behind ``NOBODY``. The queue must be in the order of arrival. If one job of a shape did not fit since
     `reserve_shared`, other jobs of this shape are skipped.
@@ -128,13 +128,13 @@ def next_backfillable_shared(s: Shared, after: int) -> int:
 
 @kernel(void(SHARED, int64, int64))
 def occupy_shared(s: Shared, job: int, used: int) -> None:
-    """Start a job on the chosen nodes that has started before the simulation, and so is never submitted."""
+    """Put a job on the chosen nodes that was running before the simulation, and so is never submitted."""
     start_on_chosen(s, job, used)
 
 
 @kernel(int64(SHARED, int64))
 def choose_shared(s: Shared, job: int) -> int:
-    """Choose free nodes for a job, in addition to the reservations if possible, otherwise ignoring them.
+    """Choose free nodes for a job; respect the reservations if possible, and ignore them otherwise.
 
     Returns the number of nodes, 0 if the job does not fit.
     """

@@ -23,11 +23,11 @@ def _expected_end(s: Shared, place: int) -> float:
 
 @inlined
 def _find_window(s: Shared, job: int) -> int:
-    """Choose nodes for a job after the first window of ends that leaves enough room; return how many.
+    """Release running jobs, window by window of their ends, until a job fits; choose its nodes and return how many.
 
-    This is how Slurm looks ahead: each window is longer than the one before. If a window has just included a job on
-    nodes that the waiting job cannot use, it also includes the next ending job, regardless of its end.
-    ``clock.shadow`` is the last end in the window on nodes that the job may use.
+    Slurm looks ahead in the same way: each window is longer than the one before. If the last job released in a window
+    is on nodes that the waiting job cannot use, the job that ends next is released, too, whenever it ends.
+    ``clock.shadow`` is the last of these ends on nodes that the job may use.
     """
     clock = s.clock[0]
     begin_ahead_on_nodes(s, job)
@@ -60,9 +60,9 @@ def open_nodes(s: Shared) -> None:
 
 @helper()
 def close_nodes(s: Shared, since: float, until: float) -> float:
-    """Close the nodes of reservations and downtimes that overlap ``since`` to ``until``, including the end.
+    """Close the nodes that are reserved or down at any time from ``since`` to ``until``, inclusive.
 
-    Returns the earliest end of these, infinity for none.
+    Returns the earliest end of these reservations and downtimes, infinity if there are none.
     """
     opens = np.inf
     s.clock[0].work -= s.clock[0].n_slots + s.downtimes.size
@@ -96,9 +96,9 @@ def _is_reserved(s: Shared, since: float, until: float, used: int) -> bool:
 
 @helper()
 def plan_start(s: Shared, job: int) -> int:
-    """Choose nodes for a job in addition to the reservations of earlier jobs; return how many if it can start now.
+    """Choose nodes for a job, respecting the reservations of earlier jobs; return how many if it can start now.
 
-    Otherwise reserve whole nodes for the length of its estimate from a later time on, if there is one, and return 0.
+    Otherwise return 0; if the job fits later, reserve whole nodes from that time on, for as long as its estimate.
     Slurm 22.05 does the same (``_attempt_backfill`` in ``backfill.c``); docs/clusters.md states the steps.
     """
     clock, shape = s.clock[0], s.jobs[job].shape
@@ -119,7 +119,7 @@ def plan_start(s: Shared, job: int) -> int:
             return used
         first = np.floor(begin / RESOLUTION_S) * RESOLUTION_S
         last = max(np.floor((begin + estimate) / RESOLUTION_S) * RESOLUTION_S, first + RESOLUTION_S)
-        # Earlier jobs may have reserved these nodes from a time between ``since`` and ``begin`` on.
+        # Nodes are closed only for reservations until ``since + estimate``, but the job would end later than that.
         if begin > since and _is_reserved(s, first, last, used):
             opens = begin
             continue

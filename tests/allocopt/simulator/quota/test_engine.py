@@ -165,7 +165,7 @@ def test_the_seed_decides_the_schedule(name: str) -> None:
         ([Start(0), SetQuota(0, 50)], "job 1 has no guest whose quota could change"),
         (
             [Start(0), PlaceGuest(1, 0, 50), PlaceGuest(2, 0, 50)],
-            "job 3 is to be a guest of job 1, which has one already",
+            "job 3 is to be a guest of job 1, which already has a guest",
         ),
         ([Start(0), PlaceGuest(1, 0, 50), PlaceGuest(2, 1, 50)], "job 3 is to be a guest of job 2, which is a guest"),
         (

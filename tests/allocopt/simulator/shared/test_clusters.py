@@ -134,7 +134,7 @@ def test_a_job_waits_for_blocks_although_as_many_nodes_are_idle(shared_data: Pat
 def test_jobs_on_a_torus_are_refused_as_their_placements_are_not_known(shared_data: Path) -> None:
     machine = machine_of(site(shared_data, "slurm_test161.yaml"))
     assert isinstance(machine, Cluster)
-    with pytest.raises(UsageError, match="adjacent nodes in the cluster's rings or toruses"):
+    with pytest.raises(UsageError, match="a cluster with rings or toruses cannot be simulated"):
         simulate(jobs([5]), machine)
 
 
