@@ -1,6 +1,6 @@
 """Cells of accounting records: times, durations and counts, as Slurm and others write them.
 
-All functions raise `ValueError` with the fault of a cell.
+All functions raise `ValueError` if a cell is wrong; its message is the fault, without the place of the cell.
 """
 
 import math
@@ -25,8 +25,8 @@ _NOTHING = frozenset(
 # Units of bare numbers, in seconds.
 UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 
-# Larger numbers cannot be seconds since 1970, which reach this value in the year 5138. They are milliseconds,
-# microseconds or nanoseconds: the largest of these units with which they are below it.
+# Seconds since 1970 reach this value in the year 5138. A larger number is in milliseconds, microseconds or nanoseconds:
+# the first of these units that gives fewer seconds than this value.
 _MOST_EPOCH = 1e11
 _PARTS = (1e3, 1e6, 1e9)
 _LONG_NUMBER = re.compile(r"\d{12,}(?:\.\d+)?", re.ASCII)
@@ -58,10 +58,10 @@ _THOUSANDS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 
 def instant_s(text: str, unit_s: float = 1.0) -> float:
-    """Return a time in seconds since 1970, NaN for none, from a number in the unit or a date.
+    """Return the time that a number or a date states, in seconds since 1970; NaN for no value.
 
-    A date without a zone is UTC. A number that is too large for seconds, such as 1700000000000, is read as
-    milliseconds, microseconds or nanoseconds.
+    A date without a zone is UTC. A number counts units of ``unit_s`` seconds. If the unit is a second, a number that is
+    too large, such as 1700000000000, is read as milliseconds, microseconds or nanoseconds.
     """
     bare = _epoch_s(text) if unit_s == 1.0 and _LONG_NUMBER.fullmatch(text) else _bare_s(text, unit_s)
     if bare is not None:
@@ -69,8 +69,12 @@ def instant_s(text: str, unit_s: float = 1.0) -> float:
     try:
         moment = _lsf_date(text) or datetime.fromisoformat(_iso(text))
     except ValueError as error:
-        reason = str(error) if str(error).startswith("has no year") else "must be a date such as 2026-01-31T08:00:00"
-        raise ValueError(f"is {shown(text)}, {reason} or a number") from None
+        reason = (
+            str(error)
+            if str(error).startswith("has no year")
+            else "must be a date such as 2026-01-31T08:00:00 or a number"
+        )
+        raise ValueError(f"is {shown(text)}, {reason}") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
@@ -95,7 +99,7 @@ def _lsf_date(text: str) -> datetime | None:
         return None
     month, *numbers, year = found.groups()
     if year is None:
-        raise ValueError("has no year: set LSB_DISPLAY_YEAR=Y for bjobs, to get a date such as Mar 18 00:01:15 2017")
+        raise ValueError("has no year; set LSB_DISPLAY_YEAR=Y for bjobs, to get dates such as Mar 18 00:01:15 2017")
     day, hour, minute, second = (int(number or 0) for number in numbers)
     return datetime(int(year), 1 + _MONTHS.index(month), day, hour, minute, second)
 
@@ -103,9 +107,9 @@ def _lsf_date(text: str) -> datetime | None:
 def duration_s(text: str, unit_s: float = 1.0) -> float:
     """Return a duration in seconds, NaN for none.
 
-    A number is in the unit. Slurm's forms are ``minutes:seconds``, ``hours:minutes:seconds`` and, after ``days-``,
-    ``hours``, ``hours:minutes`` and ``hours:minutes:seconds``; LSF's are ``3600 second(s)`` and ``60.0/host``; Python's
-    is ``1 day, 2:03:04``.
+    A plain number counts units of ``unit_s`` seconds. Slurm's forms are ``minutes:seconds``, ``hours:minutes:seconds``,
+    ``days-hours``, ``days-hours:minutes`` and ``days-hours:minutes:seconds``; LSF's are ``3600 second(s)`` and
+    ``60.0/host``; Python's is ``1 day, 2:03:04``.
     """
     if text in _NO_LIMIT:
         return math.nan
@@ -127,9 +131,9 @@ def duration_s(text: str, unit_s: float = 1.0) -> float:
 
 
 def resource_count(text: str, resource: str) -> float:
-    """Return a whole number such as ``16``, ``4.0`` or ``2K``, 0 for none.
+    """Return the count in a cell, a whole number such as ``16``, ``4.0`` or ``2K``; 0 for no value.
 
-    From a list of Slurm, ``cpu=72,mem=186G,node=2``, it is the number of ``resource``.
+    In a list of Slurm such as ``cpu=72,mem=186G,node=2``, the count is the number after ``resource``.
     """
     if "=" in text:
         text = dict(part.split("=", 1) for part in text.split(",") if "=" in part).get(resource, "")
@@ -151,10 +155,10 @@ def resource_amount(text: str, resource: str, unit: float = 1.0) -> float:
 
 
 def memory_mib(text: str, unit_mib: float = 1.0) -> tuple[float, str]:
-    """Return memory in MiB, 0 for none, and Slurm's mark: ``n`` for memory per node, ``c`` per core, or empty.
+    """Return memory in MiB, 0 for no value, and Slurm's mark: ``n`` for memory per node, ``c`` for per core, or empty.
 
-    A number without a unit is in ``unit_mib``. From a list of Slurm, ``cpu=72,mem=186G,node=2``, it is ``mem``. In
-    Slurm's database, numbers from 2^63 on are memory per core.
+    A number without a unit counts units of ``unit_mib`` MiB. In a list of Slurm such as ``cpu=72,mem=186G,node=2``, the
+    memory is ``mem``. In Slurm's database, numbers from 2^63 on are memory per core.
     """
     if "=" in text:
         text = dict(part.split("=", 1) for part in text.split(",") if "=" in part).get("mem", "")

@@ -1,7 +1,7 @@
 """Rows of CSV files whose first line names the columns.
 
-A spreadsheet takes a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. Such texts are written with an
-apostrophe before them, by which spreadsheets mark texts, and read without it. Numbers are written unchanged.
+A spreadsheet takes a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. An apostrophe in front marks it
+as text, so such a text is written with one, and read without it. Numbers are written unchanged.
 """
 
 import csv
@@ -42,7 +42,7 @@ def read_cell(cell: str) -> str:
 
 
 def csv_rows(path: Path, needed: Sequence[str], noun: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield the rows of a file with their places for messages, such as ``line 2``; ``noun`` names the rows."""
+    """Yield each row of a file after its place for messages, such as ``line 2``; messages call the rows ``noun``."""
     reader = csv.DictReader(lines_of(read_text(path)), skipinitialspace=True)
     try:
         there = list(reader.fieldnames or ())
@@ -56,7 +56,7 @@ def csv_rows(path: Path, needed: Sequence[str], noun: str) -> Iterator[tuple[str
                 raise bad_file(path, "line 1", f"has the column {name} {there.count(name)} times")
         for row in reader:
             if None in row or None in row.values():
-                raise bad_file(path, f"line {reader.line_num}", f"does not have {len(there)} columns as line 1 does")
+                raise bad_file(path, f"line {reader.line_num}", f"must have {len(there)} columns, as line 1 has")
             yield f"line {reader.line_num}", {name: read_cell(cell) for name, cell in row.items()}
     except csv.Error as error:
         raise bad_file(path, f"line {reader.line_num + 1}", f"is not CSV: {error}") from None

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from allocopt.errors import AllocoptError, BadFileError, InvalidProblemError
 
 LONGEST_VALUE, LONGEST_PART = 60, 500
-"""Largest number of characters of a faulty value in a message, and of a place or a fault."""
+"""Largest lengths in a message, in characters: of a faulty value, and of a place or a fault."""
 
 
 def bad_file(where: Path | str, *parts: str) -> BadFileError:
@@ -44,7 +44,7 @@ def shown(value: object) -> str:
 
 
 def os_fault(error: OSError) -> str:
-    """Return the reason for which the operating system refused a file."""
+    """Return why the operating system refused a file."""
     return error.strerror or str(error) or type(error).__name__
 
 
@@ -52,7 +52,7 @@ _Reader = TypeVar("_Reader", bound=Callable[..., Any])
 
 
 def memory_faults_named(read: _Reader) -> _Reader:
-    """Decorate a reader so that a `MemoryError` has a note with its first argument, the file ``path``."""
+    """Decorate a reader so that its `MemoryError` names the file, which is the reader's first argument, ``path``."""
 
     @wraps(read)
     def reading(*args: Any, **kwargs: Any) -> Any:

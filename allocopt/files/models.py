@@ -1,6 +1,6 @@
 """Models of files, and their validation, which reports the first fault with its place in one line.
 
-Models check only the form of files. Problems check whether values fit together when they are made.
+Models check only the form of a file. Whether its values fit together is checked when the problem is made.
 """
 
 import unicodedata
@@ -115,7 +115,7 @@ class SolutionModel(FileModel):
 
 
 def check_header(obj: object, where: Path | str, file_format: str) -> dict[str, object]:
-    """Return a value that is an object of a file format and this version; raise `BadFileError` otherwise."""
+    """Return a parsed value if it is an object of this file format and version; raise `BadFileError` otherwise."""
     if not isinstance(obj, dict):
         raise bad_file(where, "top level", f"is {shown(obj)}, must be an object")
     for key, right in (("format", file_format), ("version", VERSION)):
@@ -140,7 +140,7 @@ def validated(model: type[Model], obj: object, where: Path | str) -> Model:
 
 
 def first_fault(error: ValidationError, obj: object) -> tuple[str, str]:
-    """Return the place of the first fault of a value, and the fault with the number of others."""
+    """Return the place and the text of the first fault of a value; the text ends with the number of other faults."""
     faults = error.errors(include_url=False)
     # A misspelt key is both unknown and missing under its right name: report the unknown key.
     first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
@@ -148,7 +148,7 @@ def first_fault(error: ValidationError, obj: object) -> tuple[str, str]:
     is_of_key = first["loc"][-1:] == ("[key]",)
     place = ""
     for part in first["loc"][:-2] if is_of_key else first["loc"]:
-        # Parts that are not in the file name the branch of a union: skip them.
+        # A part that does not occur in the value names a branch of a union: skip it.
         if isinstance(obj, dict) and part in obj:
             obj = obj[part]
             place += f".{part}"

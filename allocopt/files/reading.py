@@ -20,7 +20,7 @@ from allocopt.files.faults import bad_file, memory_faults_named, os_fault, shown
 LARGEST_FILE = 1_000_000_000
 """Largest size of a file, decompressed, in bytes; an endless file must not use up the memory."""
 MOST_UNPACKED, LEAST_UNPACKED = 200, 50_000_000
-"""Largest factor by which a compressed file may grow, and a size in bytes to which any may; traces grow tenfold."""
+"""Largest factor by which a compressed file may grow (traces grow tenfold), and a size in bytes always allowed."""
 _LONGEST_INTEGER = 20  # Largest number of characters of an integer, with its sign; 64 bits need no more
 _DEEPEST_NESTING = 64  # Depth of brackets at which the search for a fault reports that the nesting is too deep
 
@@ -87,7 +87,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def most_unpacked(size: int) -> int:
-    """Return to how many bytes a compressed file may grow; a few kilobytes could unpack to gigabytes of zeros."""
+    """Return the most bytes to which ``size`` compressed bytes may grow; a few kilobytes could hold gigabytes."""
     return min(LARGEST_FILE, max(LEAST_UNPACKED, MOST_UNPACKED * size))
 
 
@@ -99,7 +99,7 @@ def without_compression(name: str) -> str:
 
 
 def decompressed(where: Path | str, data: bytes) -> bytes:
-    """Return data decompressed by xz or bzip2, if its first bytes are theirs, or else by gzip.
+    """Return decompressed data: by xz or bzip2 if the first bytes are those of such a file, otherwise by gzip.
 
     Raises `BadFileError` if that fails, or if the data grows beyond `most_unpacked`.
     """
@@ -123,8 +123,8 @@ def _stream(data: bytes) -> gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File:
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a text with their ends, split as csv does."""
-    # Other characters that Python takes for ends of lines, such as U+2028 or a form feed, may be part of a name.
+    """Return the lines of a text with their line ends, split as the csv module splits them."""
+    # Other characters at which `str.splitlines` splits, such as U+2028 or a form feed, may be part of a name.
     return _LINE.findall(text)
 
 
@@ -204,7 +204,7 @@ def _refuse(text: str) -> NoReturn:
 
 
 def _first_refused(text: str) -> tuple[int, str]:
-    """Return the position and the fault of the first part that `parse_json` refuses; before it, the text is JSON."""
+    """Return position and fault of the first part that `parse_json` refuses; the text before that part must be JSON."""
     open_keys: list[set[str]] = []
     for token in _TOKEN.finditer(text):
         word, string, colon = token[0], token[1], token[2]
@@ -217,7 +217,7 @@ def _first_refused(text: str) -> tuple[int, str]:
             if key in open_keys[-1]:
                 return token.start(), f"key {shown(key)} is given twice"
             open_keys[-1].add(key)
-        # The text may not be JSON right after a number, so match only its beginning.
+        # Match only the beginning of the token: what follows the refused part need not be JSON.
         elif constant := _CONSTANT.match(word):
             return token.start(), f"is {constant[0]}, which JSON does not have; must be a finite number or null"
         elif number := _NUMBER.match(word):

@@ -15,7 +15,7 @@ from allocopt.files.faults import write_faults_named
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in UTF-8 by `write_bytes`; a file ``.gz`` is compressed, equal texts to equal bytes."""
+    """Write a UTF-8 text file by `write_bytes`, compressed if its name ends in .gz; equal texts give equal files."""
     with write_faults_named(path):
         data = text.encode("utf-8")
     if path.suffix == ".gz":
@@ -30,8 +30,8 @@ def write_text(path: Path, text: str) -> None:
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a temporary file and rename it to the path; raise `BadFileError` if that is not possible.
 
-    A missing folder is made. On failure an older file remains unchanged; otherwise the new one gets its permissions.
-    Pipes, devices and ``/dev/stdout`` are written directly.
+    A missing folder is made. On failure, an existing file remains unchanged. On success, the new file gets the
+    permissions of the file that it replaces. Pipes, devices and ``/dev/stdout`` are written directly.
     """
     # Files behind /dev/stdout, /dev/fd/63 and the like are open already; opening them again would write at the start.
     descriptor = {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(path))

@@ -91,7 +91,7 @@ class Stated(Certificate[Any]):
 
 
 def floors(values: Iterable[float], scale: int) -> list[int]:
-    """Return each value times a power of two, rounded down exactly.
+    """Return each value times ``scale``, a power of two, rounded down exactly.
 
     Raises `InvalidCertificateError` for NaN or infinity. Checkers round prices in this way. This is safe, because any
     prices prove a bound.

@@ -39,7 +39,7 @@ class Stage:
     strategy: str | None = None  # strategy under which it solves the problem; None for the problem's own
     share: float = 1.0  # share of the remaining time that it may use, in (0, 1]
     iterations: int | None = None  # most iterations if the budget sets none; None for the solver's default
-    # Least useful time in seconds. A stage uses all remaining time if every later stage would get less than its own.
+    # Least useful time in seconds. A stage that would leave less than this to each later stage uses all remaining time.
     least_s: float = 0.005
 
 
@@ -216,8 +216,8 @@ def kind_name(problem: Problem) -> str:
 
 
 def is_maximized(kind: str) -> bool:
-    """Return whether the objective of a kind is maximized; False for a kind that is not installed.
+    """Return whether the objective of a kind is maximized.
 
-    Files of result rows may name such kinds.
+    The answer is False for a kind that is not installed, because files of result rows may name such kinds.
     """
     return kind in kind_names() and cast(Sense, get_kind(kind).problem.sense) == "max"

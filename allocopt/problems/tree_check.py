@@ -1,8 +1,8 @@
 """Dynamic program for the best node counts of one job on a tree of groups; only checkers of bounds use it.
 
-A job with ``a_v`` nodes in group v, the sum over the groups below v, gains ``sum over v of gain_v(a_v)``. The program
-finds the largest gain for each number of nodes, group by group from the leaves up, in whole numbers. It shares no code
-with the programs of the solvers (`allocopt.kernels.insertion`).
+A job that has ``a_v`` nodes in group v, those in the groups below v included, gains ``sum over v of gain_v(a_v)``. The
+program finds the largest gain for each number of nodes, group by group from the leaves up, in whole numbers. It shares
+no code with the programs of the solvers (`allocopt.kernels.insertion`).
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class CheckTree:
     parent: IntArray  # group above each group, -1 for the top, shape ``(V,)``
     is_leaf: BoolArray  # whether a group has no groups below it
     several: BoolArray  # whether a group stands for any number of equal groups
-    first: IntArray  # tables hold the counts 0, 1, .. of group v at ``first[v] .. first[v + 1] - 1``
+    first: IntArray  # in tables, entries ``first[v] .. first[v + 1] - 1`` are for 0, 1, .. nodes in group v
 
     @classmethod
     def of(cls, parent: IntArray, widths: IntArray, several: BoolArray | None = None) -> "CheckTree":
@@ -39,7 +39,7 @@ class CheckTree:
         return cls(parent, is_leaf, np.zeros(n, dtype=np.bool_) if several is None else several, first)
 
     def best(self, gains: IntArray, largest: int, forbidden: BoolArray | None = None) -> list[int | None]:
-        """Return the largest gain of 0, 1, .. nodes at the top, None for numbers that are not possible.
+        """Return the largest gain of a job with 0, 1, .. nodes in all; None for a number that is not possible.
 
         ``gains`` and ``forbidden``, which marks counts that are not allowed, are laid out as `first` defines. No sum of
         gains of one job may exceed ``largest`` in absolute value.
@@ -48,7 +48,8 @@ class CheckTree:
         kind: Any = np.int64 if is_small else np.object_
         impossible = IMPOSSIBLE if is_small else -8 * (largest + LARGEST_GAIN)
         values = np.full(len(gains), impossible, dtype=kind)
-        # The gains of the groups below, joined so far: at first 0 nodes are the only possible number.
+        # Until a group is processed, its entries hold the gains of those groups below it that were joined so far. At
+        # first, 0 nodes are the only possible number.
         values[self.first[:-1]] = 0
         scratch = np.zeros(int(np.diff(self.first).max()), dtype=kind)
         gains = gains.astype(kind)
@@ -67,7 +68,7 @@ def fill_values(
     several: BoolArray,
     first: IntArray,
     gains: IntArray,
-    values: IntArray,  # 0 for no node, impossible for any other number; then the largest gains, written in place
+    values: IntArray,  # before: 0 for no node, impossible for other numbers; after: the largest gains
     scratch: IntArray,  # as long as the longest table
     impossible: int,  # gain of counts that are not allowed, less than any other
 ) -> None:
@@ -93,7 +94,7 @@ def fill_values(
                     if scratch[k - a] > impossible and values[start + a] > impossible:
                         best = max(best, scratch[k - a] + values[start + a])
                 scratch[k] = best
-        # From the largest number down, so that smaller numbers do not include this group yet.
+        # From the largest number down: the smaller numbers, which are read, do not include this group yet.
         for k in range(room - 1, -1, -1):
             best = impossible
             for a in range(min(k, offered - 1) + 1):

@@ -105,7 +105,7 @@ def _restricted(request: ClusterRequest, rules: SideConstraints, topology: Topol
 
 
 def window_solution(problem: WindowProblem, placed: Sequence[Mapping[int, int]]) -> WindowSolution:
-    """Return a solution of a window, given the number of tasks by node of each job, in the order of its jobs."""
+    """Return the solution in which job i of the window runs ``placed[i][node]`` tasks on each of its nodes."""
     if isinstance(problem, TopologyProblem):
         return Allocation(tuple(np.array(sorted(one), dtype=np.int64) for one in placed))
     return Placements(tuple(tuple(NodeTasks(*pair) for pair in one.items()) for one in placed))

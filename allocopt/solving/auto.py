@@ -16,12 +16,17 @@ from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, 
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 
-UNHURRIED_S = 1.0  # limit from which loading rarely needed kernels, about ten milliseconds, may count as solve time
+# From this time limit on, loading rarely needed kernels, which takes about 10 ms, counts as solve time.
+UNHURRIED_S = 1.0
 
 
 @dataclass(frozen=True)
 class Auto(SearchSolver[Problem, Any]):
-    """Runs the stages of a kind in turn; a narrower strategy gives solutions, a wider one bounds, the same one both."""
+    """Runs the stages of a kind in turn.
+
+    A stage under a narrower strategy than the problem's gives solutions, a stage under a wider one gives bounds, and a
+    stage under the same strategy gives both.
+    """
 
     name: ClassVar[str] = "auto"
 
@@ -78,14 +83,14 @@ class Auto(SearchSolver[Problem, Any]):
             if all(left < later.least_s for later in stages[number + 1 :]):
                 # There is not enough time for later stages, so this one gets all of it.
                 stage = replace(stage, share=1.0, iterations=None)
-            # A gap under another strategy does not count for this one.
+            # The gap refers to the strategy of the problem; a stage under another strategy ignores it.
             gap = budget.gap if stage.strategy in (None, kind.strategy_of(problem)) else 0.0
             granted = run.clock.grant(stage.share, budget.iterations or stage.iterations, gap)
             stopped_by = ask(solver, kind.posed(problem, stage.strategy), granted, seed, problem, run)
         return stopped_by
 
     def _entries(self, problem: Problem, last_share: float) -> tuple[Callable[..., object], ...]:
-        # Kernels of the stages up to the first that gets this share of the time.
+        # Kernels of the stages up to the first whose share of the time is at least `last_share`.
         kind = get_kind(self.kind)
         like = self.kind, kind.asked(problem), tuple(kind.stages(problem)), last_share
         if like not in self._kernels:

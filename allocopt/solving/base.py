@@ -68,7 +68,7 @@ class SearchSolver(Solver[P, S]):
     def begin(
         self, problem: P, run: Run, bound: float, certificate: Certificate[P], solutions: Iterable[S]
     ) -> StopReason:
-        """Prove a bound, offer the trivial solution of the kind and, while there is time, the given solutions."""
+        """Record a bound, offer the trivial solution and, while there is time, the given ones; return why it ended."""
         run.prove(bound, certificate)
         run.offer(get_kind(self.kind).trivial(problem))
         for solution in solutions:
@@ -85,7 +85,7 @@ class SearchSolver(Solver[P, S]):
         warm_start: S | None = None,
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result[S]:
-        # Also for calls from other solvers: load kernels before the clock starts.
+        # Load kernels before the clock starts, even if another solver calls this one.
         missing = unloaded(self.kernels(problem))
         if missing and not budget.includes_compiling:
             make_ready(missing)
@@ -102,10 +102,10 @@ class SearchSolver(Solver[P, S]):
 
 
 def ask(solver: Solver, asked: Problem, budget: Budget, seed: int, problem: Problem, run: Run) -> StopReason:
-    """Run a solver inside the solve of a problem, add its solution and bound to the run, and return why it stopped.
+    """Run a solver as a part of the solve of ``problem``, add its solution and bound to the run, return why it stopped.
 
-    ``asked`` is the same problem, maybe under another strategy. If the strategies are equal, the solver starts from the
-    incumbent.
+    The solver gets ``asked``: the same problem, possibly under another strategy. If the strategies are equal, it starts
+    from the incumbent.
     """
     # Each strategy of a kind includes those before it: solutions under a narrower strategy are solutions under this
     # one, and bounds under a wider strategy are bounds under this one.

@@ -10,7 +10,8 @@ from allocopt.values import LARGEST_INTEGER, converted
 
 ENDLESS_S = 1e9
 MOST_ITERATIONS = LARGEST_INTEGER
-# Limit of a part of a solve if no time is left: limits must be positive, and the part ends at its first check.
+# Time limit of a part of a solve if no time is left. Limits must be positive; with this one, the part ends when it
+# first checks its clock.
 LEAST_S = 1e-9
 
 
@@ -71,7 +72,7 @@ class Clock:
     seconds: float | None  # the limit
     started: float  # value of `time.perf_counter`
     stopped: bool = False  # whether the solve is to end before its limit, because the answer is good enough
-    includes_compiling: bool = False  # this and the next one as in `Budget`
+    includes_compiling: bool = False  # as in `Budget`, like the next field
     is_cancelled: Callable[[], bool] | None = None
     cancelled: bool = False  # whether `is_cancelled` has returned True
 

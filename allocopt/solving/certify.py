@@ -14,8 +14,9 @@ from allocopt.problems.kind import get_kind
 from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, sign_of
 
 CHECK_SHARE, OPTIMAL_CHECK_S = 0.1, 0.002
-"""A bound is checked if that takes at most this share of the solve; that of an optimum also within these seconds."""
-TOLERANCE = 1.001 * EQUAL_RELATIVE  # largest difference of an objective and a bound that count as equal, and rounding
+"""Time that the check of a bound may take: this share of the solve, for an optimum at least these seconds."""
+# Relative difference within which objective and bound count as equal, with a little more for rounding.
+TOLERANCE = 1.001 * EQUAL_RELATIVE
 
 S = TypeVar("S")
 
@@ -58,7 +59,8 @@ def time_to_check(result: Result[S], limit_s: float | None, elapsed_s: float) ->
     allowed = max(OPTIMAL_CHECK_S * (result.status is Status.OPTIMAL), CHECK_SHARE * result.runtime_s)
     if limit_s is None:
         return allowed
-    # Limits may be exceeded by 5 % and 50 ms; what is not used here is for errors of the estimate.
+    # A solve may exceed its limit by 5 % and 50 ms. The check may use a part of that; the rest is for errors of the
+    # estimate.
     return min(allowed, max(0.0, limit_s - elapsed_s) + 0.02 * limit_s + 0.02)
 
 

@@ -21,7 +21,7 @@ from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
 
 ENOUGH = Budget(60.0)  # every exact solver proves the optimum of a shipped problem within it
-# A solver that exceeds its limit by this many seconds in all of the tries ignores it.
+# If a solver exceeds its time limit by more than this many seconds in every try, it ignores the limit.
 LATE_S, TRIES = 2.0, 3
 
 
@@ -54,20 +54,24 @@ class ContractCheck:
 def contract_checks(
     solver: str | Solver, problems: Sequence[Problem] | None = None, kind: str | None = None
 ) -> list[ContractCheck]:
-    """Return the claims that must hold for a solver, or for all installed solvers of a name (of a kind, or of all).
+    """Return the claims that must hold for a solver.
 
     Parameters
     ----------
+    solver
+        A solver, or a name. A name stands for all installed solvers of that name.
     problems
         Problems whose optima can be proved in seconds; each is solved under every strategy that the solver takes. None
         for the shipped ones of the kind.
+    kind
+        Kind of the solvers that a name stands for; None for all kinds.
 
     Raises
     ------
     UsageError
         If there is no solver of that name.
     ContractError
-        If it has another name, declares unknown strategies, lacks a declaration, or takes none of the problems.
+        If the solver has another name, declares unknown strategies, lacks a declaration, or takes none of the problems.
     """
     if isinstance(solver, str):
         kinds = (kinds_of_solver(solver) or kind_names()) if kind is None else [kind]
@@ -112,7 +116,10 @@ def _look_at_answer(solver: Solver, problem: Problem) -> None:
 def _look_at_promises(solver: Solver, problem: Problem) -> None:
     result, promises = solver.solve(problem, ENOUGH, 0), solver.capabilities.promises
     _claim(Promise.BOUND not in promises or result.bound is not None, "it promises a bound and returns none")
-    _claim(Promise.EXACT not in promises or result.status is Status.OPTIMAL, f"exact, but returns {result.status}")
+    _claim(
+        Promise.EXACT not in promises or result.status is Status.OPTIMAL,
+        f"it promises a proven optimum and returns {result.status}",
+    )
 
 
 def _look_at_optimum(solver: Solver, problem: Problem) -> None:
@@ -138,20 +145,20 @@ def _look_at_warm_start(solver: Solver, problem: Problem) -> None:
     _check_result(problem, result)
     given = problem.objective(best)
     worse = sign_of(problem) * ((result.objective or 0.0) - given)
-    _claim(worse <= tolerance_of(given), "the warm start was made worse")
+    _claim(worse <= tolerance_of(given), "the answer is worse than the warm start")
 
 
 def _look_at_short_limit(solver: Solver, problem: Problem) -> None:
     searches = solver.capabilities.promises & {Promise.EXACT, Promise.ANYTIME}
-    # The first limit is over before anything begins, the others while something runs.
+    # The first limit passes before anything begins, the others while the solver runs.
     for seconds in (1e-9, 1e-3, 2e-2):
         result = solver.solve(problem, Budget(seconds), 0)
         _check_result(problem, result)
         wrong = {StopReason.GAP, StopReason.INTERRUPTED}
         if searches and seconds == 1e-9:
             wrong.add(StopReason.COMPLETED)
-        _claim(result.stopped_by not in wrong, f"ended by {result.stopped_by} with a limit of {seconds} s")
-    # One solve in time is enough, since other programs may delay the others.
+        _claim(result.stopped_by not in wrong, f"it stops for '{result.stopped_by}' at a limit of {seconds} s")
+    # One solve in time is enough, because other programs may delay a solve.
     late = []
     for _ in range(TRIES):
         started = time.perf_counter()
@@ -171,7 +178,7 @@ def _look_at_interruption(solver: Solver, problem: Problem) -> None:
     except KeyboardInterrupt:
         raise ContractError("Ctrl-C ends it without an answer") from None
     verify_result(problem, result)
-    _claim(result.stopped_by is StopReason.INTERRUPTED, f"ended by {result.stopped_by} after Ctrl-C")
+    _claim(result.stopped_by is StopReason.INTERRUPTED, f"after Ctrl-C it stops for '{result.stopped_by}'")
     _claim(result.status in (Status.INTERRUPTED, Status.OPTIMAL), f"after Ctrl-C it returns {result.status}")
     _claim(len(result.incumbents) == 1, "it continues after Ctrl-C")
 
@@ -205,10 +212,13 @@ def _check_result(problem: Problem, result: Result) -> None:
     _claim(result.objective == verify(problem, result.solution), "the objective is not that of the solution")
     proved = result.gap is not None and result.gap <= EQUAL_RELATIVE
     _claim((result.status is Status.OPTIMAL) is proved, f"it returns {result.status} at a gap of {result.gap}")
-    _claim((result.stopped_by is StopReason.PROVED) is proved, f"{result.stopped_by} ended it at a gap of {result.gap}")
+    _claim((result.stopped_by is StopReason.PROVED) is proved, f"'{result.stopped_by}' stops it at gap {result.gap}")
     if result.objective is not None and result.bound is not None:
         left = sign_of(problem) * (result.objective - result.bound)
-        _claim(left == 0.0 if proved else 0.0 < left < np.inf, f"its bound is {result.bound} at {result.objective}")
+        _claim(
+            left == 0.0 if proved else 0.0 < left < np.inf,
+            f"its bound {result.bound} does not fit its objective {result.objective}",
+        )
 
 
 def _claim(holds: bool, fault: str) -> None:

@@ -75,7 +75,7 @@ class Solver(Protocol[P_contra, S]):
         """Return whether it takes problems like this one, regardless of the size."""
 
     def refusal(self, problem: P_contra) -> str | None:
-        """Return why the problem is too large, with the largest size that it takes; None if it is not too large."""
+        """Return why the problem is too large, with the largest size that the solver takes; None if it is not."""
 
     def kernels(self, problem: P_contra) -> Iterable[Callable[..., object]]:
         """Return the kernel entries that a solve of the problem may call; they are loaded before its clock starts."""
@@ -124,7 +124,8 @@ def kinds_of_solver(name: str) -> list[str]:
 def get_solver(name: str, options: Mapping[str, Any] | None = None, kind: str | None = None) -> Solver:
     """Return the solver of a name, made with options for its own parameters.
 
-    Without a kind it is the solver of ``topology`` problems, or else of the first kind that has a solver of this name.
+    Without a kind, it is the solver of that name for topology problems or, if there is none, for the first kind that
+    has one.
 
     Raises
     ------

@@ -65,7 +65,7 @@ class Result(Generic[S]):
     solver: str
     version: str  # of the solver
     incumbents: tuple[Incumbent, ...] = ()  # trajectory of improvements
-    certificate: Certificate[Any] | None = None  # proof of the bound; None if it is not known
+    certificate: Certificate[Any] | None = None  # proof of the bound; None if the solver gives none
     is_certified: bool = False  # whether the bound was computed again from the certificate, outside the solver
 
     @property
@@ -75,7 +75,10 @@ class Result(Generic[S]):
 
     @property
     def proof(self) -> str:
-        """Evidence for the bound: ``certified``, ``stated by`` another program, ``not checked``, or empty if none."""
+        """How the bound or the infeasibility was checked; empty if neither is stated.
+
+        It is ``certified``, ``stated by`` with the name of another program, or ``not checked``.
+        """
         if self.bound is None and self.status is not Status.INFEASIBLE:
             return ""
         if self.is_certified:
@@ -101,7 +104,7 @@ class Result(Generic[S]):
         return html_table(f"Result of {self.solver}", facts)
 
     def unless_interrupted(self) -> "Result[S]":
-        """Return the answer; raise `SolveInterrupted` after Ctrl-C, so that loops over problems end, too."""
+        """Return this result; raise `SolveInterrupted` if Ctrl-C ended the solve, so that loops over problems end."""
         if self.stopped_by is StopReason.INTERRUPTED:
             raise SolveInterrupted(self)
         return self

@@ -15,7 +15,10 @@ AnyCertificate = Certificate[Any] | Callable[[], Certificate[Any]] | None
 
 
 class Run:
-    """Record of one solve: its clock, which starts now, its bound, and its incumbent, at first the warm start."""
+    """Record of one solve: its clock, bound and incumbent.
+
+    The clock starts when the record is made. The warm start, if there is one, is the first incumbent.
+    """
 
     def __init__(
         self,
@@ -70,8 +73,8 @@ class Run:
     def prove(self, bound: float, certificate: AnyCertificate = None) -> None:
         """Take a valid bound if it is tighter than the current one.
 
-        The certificate proves it. It may be a function that makes the certificate, which is called at the end if there
-        is no tighter bound.
+        ``certificate`` proves the bound, or is a function that makes the certificate. The function is called when the
+        solve ends, if this bound is still the tightest.
         """
         if math.isfinite(bound) and (self.bound is None or self._sign * bound > self._sign * self.bound):
             self.bound, self.certificate = bound, certificate
@@ -92,7 +95,7 @@ class Run:
     def _stop_if_close(self) -> None:
         gap = gap_between(self.objective, self.bound)
         if self._gap > 0.0 and (self.is_proved() or (gap is not None and gap <= self._gap)):
-            # The solver checks the clock, and so ends the search.
+            # Solvers check the clock, so this ends the search.
             self.clock.stopped = True
 
     @contextmanager
@@ -110,7 +113,7 @@ class Run:
             self.bound = self.certificate = None
             status, stopped_by = Status.INFEASIBLE, StopReason.PROVED
         elif self.is_proved():
-            # By rounding, a bound may exceed the optimum; the reported one must not.
+            # Through rounding, a bound may lie on the wrong side of the optimum; the reported one must not.
             self.bound = self.objective
             status, stopped_by = Status.OPTIMAL, StopReason.PROVED
         elif self.clock.cancelled:

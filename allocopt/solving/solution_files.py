@@ -37,17 +37,17 @@ def read_solution(path: Path | str) -> SolutionModel:
 def solution_from_object(obj: object, path: Path) -> SolutionModel:
     """Return the solution of a parsed file; raise `BadFileError` if it is wrong."""
     held = check_header(obj, path, SOLUTION_FORMAT)
-    # A solution file does not name its kind; the key of its answer does.
+    # A solution file does not state its kind; the key of its answer identifies it.
     models = [kind.codec.solution_model for kind in working_kinds()]
     for model in models:
-        # Without an answer, a strategy identifies the kind.
+        # If the file lacks that key, a strategy identifies the kind.
         if model.answer_key in held or (held.get("strategy") is not None and model.has_strategy()):
             return validated(model, held, path)
-    raise bad_file(path, "top level", f"has none of {', '.join(model.answer_key for model in models)}")
+    raise bad_file(path, "top level", f"has none of the keys {', '.join(model.answer_key for model in models)}")
 
 
 def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
-    """Write a solver's answer; a file ``.gz`` is compressed.
+    """Write a solver's answer, compressed if the name ends in ``.gz``.
 
     Times are left out, so that equal answers give equal files. Raises `BadFileError` if the file cannot be written or
     could not be read again.
@@ -55,7 +55,7 @@ def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
     path = Path(path)
     held = object_from_result(problem, result)
     if result.certificate is not None and result.bound is not None:
-        # The certificate comes before the solution, which is long and comes last.
+        # The solution stays last, because it is long.
         last = kind_of(problem).codec.solution_model.answer_key
         held = {**held, "certificate": result.certificate.as_object(), last: held.pop(last)}
     validated(kind_of(problem).codec.solution_model, held, f"{path}: cannot be written")

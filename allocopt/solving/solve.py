@@ -29,7 +29,7 @@ VERIFYING_S, VERIFYING_SHARE = 0.0005, 0.1  # time reserved for verifying an ans
 
 
 def prepare(solver: Solver, problems: Iterable[Problem]) -> None:
-    """Compile and load the kernels that a solver calls for those problems that it takes, before a clock starts."""
+    """Compile and load, before a clock starts, the kernels that a solver calls for those problems that it takes."""
     taken = (problem for problem in problems if _takes(solver, problem) and solver.refusal(problem) is None)
     make_ready({entry for problem in taken for entry in (*solver.kernels(problem), *check_kernels(problem))})
 
@@ -51,7 +51,8 @@ def solve(
     """Solve a problem with any solver, and verify the answer and its bound.
 
     The returned solution obeys the rules of the problem, and its objective was recomputed from the raw problem. The
-    bound was recomputed from its certificate if that takes less than a tenth of the solve (`Result.is_certified`).
+    bound was recomputed from its certificate as well if that takes less than a tenth of the solve; see
+    `Result.is_certified`.
 
     Parameters
     ----------

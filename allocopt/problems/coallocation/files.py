@@ -22,7 +22,7 @@ _SAME_NAMES = {"name", "quotas", "max_slowdown", "max_guest_slowdown", "max_gues
 class _StageModel(FileModel):
     """A stage that a job has still to run."""
 
-    share: Annotated[ShareOfOne, Field(description="Share of the job's remaining time; all sum to 1.")]
+    share: Annotated[ShareOfOne, Field(description="Share of the job's remaining time; the shares of a job sum to 1.")]
     cpu: Annotated[ShareOfOne, Field(description="Busy share of the job's cores without sharing, above 0.")]
     memory: Annotated[ShareOfOne, Field(description="Share of the memory that belongs to the job's cores.")] = 0.0
     io: Annotated[ShareOfOne, Field(description="Share of the time with I/O, without sharing.")] = 0.0
@@ -38,14 +38,17 @@ class _ProfiledJobModel(FileModel):
     cores: Annotated[Positive, Field(description="Cores that it has, or asks for.")]
     profile: Annotated[list[_StageModel], Field(min_length=1, description="The stages it has still to run, in order.")]
     remaining_s: Annotated[_Number, Field(description="Remaining run time without sharing, in seconds, positive.")]
-    walltime_s: Annotated[_Number, Field(description="Seconds to its time limit, from now or from its start.")]
+    walltime_s: Annotated[
+        _Number, Field(description="Seconds to its time limit: from now if it runs, from its start if it waits.")
+    ]
 
 
 class _GuestModel(_ProfiledJobModel):
     """A waiting job."""
 
     wait_s: Annotated[
-        _Number | None, Field(description="Seconds it would still wait for its own cores; 'response' needs it.")
+        _Number | None,
+        Field(description="Seconds it would still wait for its own cores; objective 'response' needs it."),
     ] = None
 
 
@@ -86,7 +89,8 @@ class CoallocationInstanceModel(InstanceModel):
     ] = "capacity"
     degradation_weight: Annotated[_Number, Field(description="Weight of the delays.")] = 1.0
     sharing: Annotated[
-        Literal["caps", "shares"], Field(description="caps: use the quota at most; shares: use idle cores, too.")
+        Literal["caps", "shares"],
+        Field(description="caps: a job uses at most its quota; shares: it may use idle cores as well."),
     ] = "caps"
     interference: Annotated[_InterferenceModel, Field(description="Coefficients of contention.")] = _InterferenceModel()
     pairs: Annotated[

@@ -17,7 +17,7 @@ from allocopt.problems.coallocation.problem import LARGEST_SLOWDOWN, Coallocatio
 from allocopt.traces.applications import APPLICATIONS
 from allocopt.traces.job_profile import ProfiledJob, Stage
 
-JITTER = 0.2  # demands and times of an application are multiplied by 1 - JITTER .. 1 + JITTER for a job
+JITTER = 0.2  # a job's demands and times are those of its application times 1 - JITTER .. 1 + JITTER
 WALLTIME_FACTORS = (1.1, 3.0)
 MEAN_WAIT_S = 1800.0
 LONG_S = 3600.0  # run time of a measured job in seconds; any value will do, because time limits never bind
@@ -86,7 +86,8 @@ class MeasuredPairs:
     """
 
     names: tuple[str, ...]
-    # Throughput of job i beside job j over that without it; 0 if they do not run together, shape ``(n, n)``.
+    # Throughput of job i beside job j, divided by its throughput without sharing; 0 if the two do not run together,
+    # shape ``(n, n)``.
     speeds: FloatArray
 
     @classmethod
@@ -137,7 +138,7 @@ class MeasuredPairs:
     def problem(
         self, hosts: Sequence[int], guests: Sequence[int], max_slowdown: float = 3.0, name: str = "measured"
     ) -> CoallocationProblem:
-        """Return the problem of sharing GPUs for most throughput; hosts and guests are numbers of measured jobs."""
+        """Return the problem of sharing GPUs with the most throughput; hosts and guests are indices into `names`."""
         # The profiles are placeholders: measured slowdowns replace them.
         running, waiting = (
             tuple(
@@ -159,5 +160,5 @@ class MeasuredPairs:
         )
 
     def draw(self, count: int, rng: np.random.Generator) -> IntArray:
-        """Return ``count`` numbers of jobs, drawn uniformly with repetition."""
+        """Return ``count`` indices into `names`, drawn uniformly with repetition."""
         return rng.integers(0, len(self.names), count)

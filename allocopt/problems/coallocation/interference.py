@@ -1,4 +1,7 @@
-"""Model of the slowdown of jobs that share cores, in floats for simulations and in whole steps for problems."""
+"""Model of the slowdown of jobs that share cores, in floats for simulations and in whole steps for problems.
+
+The *excess* of a job is its slowdown less 1. A step is an excess of 1 / `STEPS`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +24,7 @@ class Sharing(StrEnum):
     """Meaning of a quota (as in control groups of Linux)."""
 
     CAPS = "caps"  # a job uses at most its quota (``cfs_quota``)
-    SHARES = "shares"  # a job gets its quota; jobs divide idle cores in proportion to their quotas (``cpu.shares``)
+    SHARES = "shares"  # a job gets at least its quota; jobs divide idle cores in proportion to quotas (``cpu.shares``)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +137,17 @@ class Demands:
     def contention_steps(
         self, rows: IntArray, other: "Demands", others: IntArray, cores: FloatArray, interference: Interference
     ) -> IntArray:
-        """Return the excess in steps that another job on the host causes each job; the arrays broadcast."""
+        """Return how much contention with another job on the host lengthens each job.
+
+        The result is in steps of 1 / `STEPS` of the job's run time. The arrays broadcast.
+        """
         pressure = other.means[others] * (other.cores[others] / cores)[..., None]
         return in_steps((self.means[rows] * pressure * interference.contention).sum(axis=-1))
 
     def cpu_steps(
         self, guests: "Demands", host: IntArray, guest: IntArray, percent: IntArray, sharing: Sharing
     ) -> tuple[IntArray, IntArray]:
-        """Return the CPU excess in steps of hosts, and of the guest on each of them; the arrays broadcast."""
+        """Return the CPU excess, in steps, of hosts and of the guest on each host; the arrays broadcast."""
         if sharing is Sharing.SHARES:
             quota = (percent / 100.0)[..., None, None]
             weights = self.shares[host][..., :, None] * guests.shares[guest][..., None, :]
@@ -153,7 +159,7 @@ class Demands:
             of_guest = weights * np.maximum(0.0, theirs / np.maximum(quota, 1.0 - mine) - 1.0)
             return in_steps(of_host.sum(axis=(-1, -2))), in_steps(of_guest.sum(axis=(-1, -2)))
         of_hosts = self.capped_host_steps(host, percent)
-        # A guest's excess depends only on the size of the host, and there are few sizes.
+        # A guest's excess depends only on the size of the host. There are few sizes, so compute it once for each.
         sizes, which = np.unique(self.cores[host], return_inverse=True)
         if host.ndim == 1 or len(sizes) == host.size:
             return of_hosts, guests._capped_steps(guest, percent / 100.0 * self.cores[host] / guests.cores[guest])

@@ -8,15 +8,16 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation, CoallocationProblem, GuestPlace
 
-# Most entries of the tables (hosts times guests times quotas), and most entries times stages, over which sums run.
+# Most entries of the tables (hosts times guests times quotas), and most terms in all: an entry is a sum over stages.
 MOST_TRIPLES, MOST_TERMS = 1_000_000, 10_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Excess in steps and worth of every guest as the only one on every host at every quota, shape ``(H, G, Q)``.
+    """Tables of what a guest causes and is worth if it is the only one on its host, shape ``(H, G, Q)``.
 
-    The value is minus infinity if the placement breaks a rule.
+    Their axes are host, guest and quota. ``host_steps`` and ``guest_steps`` hold the excess of either job in steps, and
+    ``values`` the worth of the placement, minus infinity if it breaks a rule.
     """
 
     problem: CoallocationProblem
@@ -65,10 +66,10 @@ class Pairs:
         return float(np.maximum(0.0, self.values.max(axis=(0, 2))).sum())
 
     def greedy(self, is_over: Callable[[], bool] = lambda: False) -> Iterator[Coallocation]:
-        """Place the guests in three orders, and yield each solution.
+        """Place the guests one by one in each of three orders, and yield each solution.
 
-        The first guest is the one of largest worth, the one with most cores, or the one that loses most if it misses
-        its best place. When the time is over, the guests placed so far are the solution.
+        The orders are: largest worth first, most cores first, and first the guest that loses most if it does not get
+        its best host. If ``is_over`` returns True, the guests placed so far are the solution.
         """
         best = np.maximum(0.0, self.best())
         worth, sizes = best.max(axis=0), self.problem.guest_demands.cores
@@ -82,7 +83,7 @@ class Pairs:
             yield Coallocation(tuple(packing.places))
 
     def first_fit(self, percent: int) -> Coallocation:
-        """Give each guest, in order, ``percent`` of the first host without a guest on which no rule is broken."""
+        """Give each guest, in order, ``percent`` of the first host without a guest yet on which it breaks no rule."""
         places = []
         free = np.ones(len(self.problem.hosts), dtype=bool)
         quota = int(np.searchsorted(self.problem.percents, percent))

@@ -254,7 +254,9 @@ def _check_jobs(place: str, jobs: Sequence[ProfiledJob]) -> None:
     for index, job in enumerate(jobs):
         where = f"{place}[{index}]"
         if not 1 <= job.cores <= LARGEST_CORES or int(job.cores) != job.cores:
-            raise InvalidProblemError(f"{where}.cores", f"is {job.cores}, must be a whole number to {LARGEST_CORES:,}")
+            raise InvalidProblemError(
+                f"{where}.cores", f"is {job.cores}, must be an integer from 1 to {LARGEST_CORES:,}"
+            )
         check_profile(f"{where}.profile", job.profile)
         check_range(f"{where}.remaining_s", job.remaining_s, LEAST_S, LARGEST_S)
         check_range(f"{where}.walltime_s", job.walltime_s, 0.0, LARGEST_S)
@@ -271,7 +273,7 @@ def _check_options(problem: CoallocationProblem) -> None:
     if problem.objective_name is CoallocationObjective.RESPONSE:
         for index, job in enumerate(problem.guests):
             if job.wait_s is None:
-                fault = f"is missing, the objective 'response' needs it of guest {job.id!r}"
+                fault = f"is missing; the objective 'response' needs the wait of guest {job.id!r}"
                 raise InvalidProblemError(f"guests[{index}].wait_s", fault)
     if most == 1:
         return
@@ -343,7 +345,7 @@ def verify_coallocation(problem: CoallocationProblem, solution: Coallocation) ->
         peaks = [problem.guests[place.guest].peak_memory() * problem.guests[place.guest].cores for place in places]
         taken = in_steps(host.peak_memory()) + in_steps(np.array(peaks) / host.cores).sum()
         if taken > in_steps(1.0):
-            raise InvalidSolutionError(f"the jobs on host {host.id!r} take {taken / STEPS:.4f} of its memory")
+            raise InvalidSolutionError(f"the jobs on host {host.id!r} take {taken / STEPS:.4f} times its memory")
     of_hosts, of_guests = problem.excess_steps(solution)
     for what, jobs, steps, limits in (
         ("host", problem.hosts, of_hosts, problem.host_limits),

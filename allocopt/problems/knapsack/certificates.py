@@ -24,8 +24,8 @@ class _Worth:
     """The objective of a selection as a constant, a mean and a sum; exact, except that gains are rounded up."""
 
     constant: Fraction
-    shared: list[int]  # gain of which the mean counts, for each job in ``jobs``, in multiples of 1 / GRID
-    own: list[int]  # gain of which the sum counts, likewise
+    shared: list[int]  # for each job in ``jobs``: gain that enters the mean, in multiples of 1 / GRID
+    own: list[int]  # for each job in ``jobs``: gain that enters the sum, likewise
     jobs: IntArray  # jobs that fit if no other job is selected
 
     @classmethod
@@ -38,7 +38,7 @@ class _Worth:
             return cls(Fraction(0), zeros, [_up(numbers[job]) for job in jobs], np.array(jobs, dtype=np.int64))
         if problem.reward is Reward.CAPACITY:
             every = [_up(1 / number / len(numbers)) for number in numbers]
-            # Each job that keeps waiting costs its share. Rounded down, because the constant is negative.
+            # The objective if all jobs keep waiting. It is negative, so its amount is rounded down.
             constant = -Fraction(sum(math.floor(GRID / number / len(numbers)) for number in numbers), GRID)
             return cls(constant, zeros, [every[job] for job in jobs], np.array(jobs, dtype=np.int64))
         first, second, third = map(Fraction, problem.weights)
@@ -74,7 +74,7 @@ class UnitPrice(Certificate[KnapsackProblem]):
 
     def bound(self, problem: KnapsackProblem) -> Fraction:
         if self.resource not in problem.capacity or not 0.0 <= self.price < math.inf:
-            raise InvalidCertificateError(f"resource {self.resource!r} is unknown, or its price {self.price} invalid")
+            raise InvalidCertificateError(f"unknown resource {self.resource!r}, or invalid price {self.price}")
         worth, price = _Worth.of(problem), math.floor(Fraction(self.price) * GRID)
         if any(worth.shared):
             raise InvalidCertificateError("a unit price proves no bound of an objective with a mean")
@@ -85,7 +85,10 @@ class UnitPrice(Certificate[KnapsackProblem]):
 
 @dataclass(frozen=True, slots=True)
 class CountBounds(Certificate[KnapsackProblem]):
-    """The largest bound over all numbers k of jobs, which combines the k largest means with the k largest sizes."""
+    """The largest of the bounds for 0, 1, .. selected jobs.
+
+    The bound for k jobs combines the mean of the k largest gains that enter the mean with the k largest sizes.
+    """
 
     method: ClassVar[str] = "count-bounds"
 
@@ -144,7 +147,9 @@ class Searched(Certificate[KnapsackProblem]):
 
     def bound(self, problem: KnapsackProblem) -> Fraction:
         if math.isinf(self.seconds(problem)):
-            raise TooLargeToCheckError("the problem is too large for a second search, or has several resources")
+            raise TooLargeToCheckError(
+                "the problem is too large for a second search, or has slots or several resources"
+            )
         worth = _Worth.of(problem)
         rows, columns = self._shape(problem)
         sizes = problem.sizes[worth.jobs]

@@ -17,9 +17,11 @@ class _KnapsackJobModel(FileModel):
 
     id: Annotated[Text, Field(description="Name of the job, unique in the instance.")]
     request: Annotated[_Units, Field(min_length=1, description="Units that it asks for, by resource.")]
-    wait_s: Annotated[_Seconds, Field(description="Seconds that it has waited; 'capability' needs it.")] = None
-    estimate_s: Annotated[_Seconds, Field(description="Requested run time in seconds; 'capacity' needs it.")] = None
-    value: Annotated[float | None, Field(description="Value of selecting it; 'linear' needs it.")] = None
+    wait_s: Annotated[_Seconds, Field(description="Seconds it has waited; objective 'capability' needs it.")] = None
+    estimate_s: Annotated[
+        _Seconds, Field(description="Requested run time in seconds; objective 'capacity' needs it.")
+    ] = None
+    value: Annotated[float | None, Field(description="Value of selecting it; objective 'linear' needs it.")] = None
 
 
 class KnapsackInstanceModel(InstanceModel):
@@ -46,7 +48,8 @@ class KnapsackInstanceModel(InstanceModel):
         _Units, Field(default_factory=dict, description="Units of the machine; used + capacity if left out.")
     ]
     used: Annotated[
-        _Units, Field(default_factory=dict, description="Units in use; if left out, total - capacity, or 0.")
+        _Units,
+        Field(default_factory=dict, description="Units in use; if left out, total - capacity, or 0 without total."),
     ]
     slots: Annotated[
         list[Positive] | None,

@@ -25,9 +25,11 @@ def synthetic_knapsack(
         typer.Option(help="Maximize Eq. 1 or Eq. 2 of the DRAS paper, or the sum of values."),
     ] = "capability",
     load: Annotated[float, typer.Option(help="Share of the nodes that are in use, from 0 to below 1.")] = 0.5,
-    unit: Annotated[int, typer.Option(min=1, max=LARGEST, help="Let jobs ask for multiples of this number.")] = 1,
+    unit: Annotated[
+        int, typer.Option(min=1, max=LARGEST, help="Let jobs ask for multiples of this number of nodes.")
+    ] = 1,
     resources: Annotated[int, typer.Option(min=1, max=4, help="Number of resources, nodes included.")] = 1,
-    slots: Annotated[int, typer.Option(min=0, max=10_000, help="Slots of contiguous nodes; 0 for any free nodes.")] = 0,
+    slots: Annotated[int, typer.Option(min=0, max=10_000, help="Slots of contiguous nodes; 0: any free nodes.")] = 0,
 ) -> KnapsackProblem:
     """Draw knapsack problems: jobs of log-uniform sizes, some nodes in use. Same seed, same files."""
     if not 0 <= load < 1:

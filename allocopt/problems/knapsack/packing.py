@@ -21,9 +21,9 @@ class Gains:
 
     problem: KnapsackProblem
     constant: float  # objective of the empty selection
-    shared: FloatArray | None  # gains of which the mean counts, not negative, shape ``(J,)``; None without a mean
-    own: FloatArray  # gains of which the sum counts, shape ``(J,)``; with ``shared``, ``rate`` times the job's size
-    rate: float = 0.0  # gain per selected unit of the first resource; 0 without ``shared``
+    shared: FloatArray | None  # gains that enter the mean, not negative, shape ``(J,)``; None without a mean
+    own: FloatArray  # gains that enter the sum, shape ``(J,)``; if there is a mean, ``rate`` times the job's size
+    rate: float = 0.0  # gain per selected unit of the first resource; 0 without a mean
 
     @classmethod
     def of(cls, problem: KnapsackProblem) -> "Gains":
@@ -41,7 +41,7 @@ class Gains:
         return cls(problem, constant, first * starvation + second * sizes, third * sizes, rate)
 
     def greedy(self) -> Iterator[Selection]:
-        """Select jobs in a fixed order as long as they fit, and yield a selection per order.
+        """Go through the jobs in each of four orders, select each job that still fits, and yield each selection.
 
         The orders are by falling gain, by falling gain per requested share, and by size, falling and rising. If the
         objective has a mean, fewer jobs may be worth more, so each selection is cut at its best length.
@@ -66,7 +66,8 @@ class Gains:
     def count_bounds(self) -> FloatArray:
         """Return an upper bound of the objective of k jobs, for k from 0 to the most jobs that can fit.
 
-        The bound combines the k largest means with the units of the k largest jobs, at most all free units.
+        The bound combines the mean of the k largest gains that enter the mean with the units of the k largest jobs,
+        but at most all free units.
         """
         assert self.shared is not None, "without a mean the number of jobs does not matter"
         problem, fitting = self.problem, self.problem.fitting

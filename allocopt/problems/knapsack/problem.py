@@ -198,7 +198,7 @@ class KnapsackProblem:
         return np.flatnonzero((self.requests <= room).all(axis=1))
 
     def most_jobs(self, jobs: IntArray) -> int:
-        """Return an upper bound of how many of these jobs fit together, by the smallest requests of each resource."""
+        """Return an upper bound of how many of these jobs fit together, from the smallest requests by resource."""
         counts = [len(jobs)]
         for column, free in zip(self.requests[jobs].T, self.capacity.values(), strict=True):
             counts.append(int(np.searchsorted(np.cumsum(np.sort(column)), free, side="right")))
@@ -267,7 +267,7 @@ def _check_jobs(problem: KnapsackProblem) -> None:
         if not any(job.request.values()):
             raise InvalidProblemError(f"{place}.request", f"job {job.id!r} asks for nothing, must ask for a unit")
         if getattr(job, needed) is None:
-            fault = f"is missing, the objective {str(problem.reward)!r} needs it of job {job.id!r}"
+            fault = f"is missing; the objective {str(problem.reward)!r} needs it for job {job.id!r}"
             raise InvalidProblemError(f"{place}.{needed}", fault)
         check_range(f"{place}.wait_s", job.wait_s, 0.0, LARGEST_WAIT_S)
         check_range(f"{place}.estimate_s", job.estimate_s, LEAST_ESTIMATE_S, LARGEST_ESTIMATE_S)

@@ -21,9 +21,9 @@ from allocopt.problems.certificate import Certificate, InvalidCertificateError, 
 from allocopt.problems.placement.problem import PlacementProblem
 from allocopt.problems.tree_check import IMPOSSIBLE, LARGEST_GAIN, CheckTree, fill_values
 
-PRICED_SIZES = 3  # how many numbers of nodes of a job are priced, in whole segments, from the smallest possible on
-PRICE_SCALE, GRID = 2**80, 2**24  # prices are multiples of 1 / PRICE_SCALE, those of nodes, in hops, of 1 / GRID
-# How many numbers of nodes the program that counts tasks tries, and the limits of its table entries and steps.
+PRICED_SIZES = 3  # how many sizes of a job (numbers of nodes, in whole segments) are priced, from the smallest on
+PRICE_SCALE, GRID = 2**80, 2**24  # prices are multiples of 1 / PRICE_SCALE, prices in hops of 1 / GRID
+# Of the program that counts tasks: how many numbers of nodes it tries, its most table entries and its most steps.
 UNEVEN_SIZES, MOST_ENTRIES, MOST_STEPS = 5, 20_000_000, 100_000_000
 KIND_S, PRICED_KIND_S = 1.5e-4, 1e-3  # seconds to check a kind of job on a small cluster, without and with prices
 
@@ -42,13 +42,13 @@ class LeafPrices(Certificate[PlacementProblem]):
     Parameters
     ----------
     prices
-        Prices that bound the cost: leaf switch, column and cost per unit; others are 0. Leaf switches are numbers of
-        `Topology.groups_of` at level 1, or 0 if there is no level below the top. Columns are the resources, the
-        quanta, and last the nodes of exclusive jobs.
+        Prices that bound the cost: leaf switch, column and cost per unit; prices not listed are 0. Leaf switches are
+        numbers of `Topology.groups_of` at level 1, or 0 if there is no level below the top. Columns are the resources,
+        the quanta, and last the nodes of exclusive jobs.
     counting
         Prices that bound how many jobs are left out, in the same form; empty for no such bound.
     quanta
-        Vectors of amounts by resource; a column counts how many of one vector fit.
+        Vectors of amounts by resource. Each has a column, which counts how often the vector fits a node.
     """
 
     prices: tuple[LeafPrice, ...] = ()
@@ -99,7 +99,7 @@ class _Kind:
 
     @cached_property
     def beyond(self) -> Fraction:
-        """The same for more nodes than `last_priced`."""
+        """Like `alone`, but on more nodes than `last_priced`."""
         least = self.last_priced + 1
         return self.check.left_out if least > self.most else self.check.alone(self.request, self.room, least)
 
@@ -134,7 +134,8 @@ class _Check:
         self.scale, self.given = Fraction(self.formula.scale), Fraction(float(problem.left_out_cost or 0.0))
         nodes = (min(job.request.most_nodes, problem.size) for job in problem.jobs)
         self.most_hops = self.scale * sum(self.formula.top * n - self.formula.bottom for n in nodes)
-        # All costs of leaving a job out that exceed those of all hops rank solutions alike, so the cost is capped.
+        # If leaving a job out costs more than all hops together, a higher cost ranks solutions in the same way. So the
+        # cost is capped.
         self.left_out = min(self.given, self.most_hops + self.scale)
         rows = problem.groups if len(problem.groups) else np.zeros((1, problem.size), dtype=np.int64)
         self.names, self.leaf = np.unique(rows[0], return_inverse=True)
@@ -170,7 +171,7 @@ class _Check:
         return tasks
 
     def with_left_out_cost(self, bound: Fraction) -> Fraction:
-        """Return the bound for the given cost of leaving a job out, from one for the capped cost `left_out`."""
+        """Convert a bound for the capped cost `left_out` into one for the given cost of leaving a job out."""
         if self.given <= self.left_out:
             return bound
         left_out, hops = divmod(bound, self.left_out)
@@ -197,7 +198,7 @@ class _Check:
         return least
 
     def _least_hops(self, asked: ClusterRequest, room: IntArray, fewest: int) -> Fraction | None:
-        """Return the least hops of a job, divided by its nodes, given the room of nodes; None if it does not fit."""
+        """Return the least hop cost of a job, in hops, given each node's room in tasks; None if it does not fit."""
         most_room = int(room.max(initial=0))
         if most_room == 0:
             return None
@@ -225,7 +226,7 @@ class _Check:
         return self.formula.top * nodes - self.formula.bottom - Fraction(saved, nodes)
 
     def _most_saved(self, asked: ClusterRequest, eligible: BoolArray, most: int) -> list[int | None]:
-        """Return the most that 0 .. ``most`` eligible nodes save, times their number; None for impossible numbers."""
+        """Return the largest saving times n of n = 0 .. ``most`` eligible nodes; None for impossible numbers."""
         counts = np.bincount(self.leaf[eligible], minlength=len(self.names))
         tree = self._tree(counts, most)
         gains = self._squares(tree)
@@ -259,7 +260,7 @@ class _Check:
         return np.repeat(self.weight, np.diff(tree.first)) * counts * counts
 
     def _uneven_hops(self, asked: ClusterRequest, room: IntArray, least: int) -> tuple[int, list[Fraction]]:
-        """Return the largest number of nodes for which tasks were counted, and the least hops of numbers up to it."""
+        """Return the largest number of nodes for which tasks were counted, and the least hop costs up to it."""
         unit = int(np.gcd.reduce(room))
         tasks = -(-asked.tasks // unit)
         last = min(asked.most_nodes, asked.tasks, least + UNEVEN_SIZES * asked.part - 1)
@@ -280,7 +281,7 @@ class _Check:
     def priced(self, prices: Sequence[LeafPrice], *, counts_only: bool) -> Fraction:
         """Return the bound by prices.
 
-        With ``counts_only``, hops cost nothing, and neither does a job that fits if there is no other job.
+        With ``counts_only``, hops cost nothing, so jobs cost something only because of prices or if they are left out.
         """
         if not prices and not counts_only:
             return sum((kind.count * kind.alone for kind in self.kinds), Fraction(0))
@@ -294,7 +295,7 @@ class _Check:
         return total + sum(kind.count * self._least(kind, table, counts_only=counts_only) for kind in self.kinds)
 
     def counted(self, prices: Sequence[LeafPrice]) -> Fraction:
-        """Return the bound by counting: the prices prove that some number of jobs is left out."""
+        """Return the bound by counting: the prices prove how many jobs are left out at least."""
         alone = sorted((kind.alone for kind in self.kinds for _ in range(kind.count)), reverse=True)
         if not self.left_out:
             return sum(alone, Fraction(0))
@@ -330,7 +331,7 @@ class _Check:
         tasks = max(1, asked.tasks - (last - 1) * asked.most_tasks)
         is_eligible = (kind.room >= tasks) & asked.masks.any(axis=0)
         counts = np.bincount(self.leaf[is_eligible], minlength=len(self.names))
-        # Least use of each node of a job that is not exclusive.
+        # Least use of a node by a job that is not exclusive.
         shared = self._used((asked.per_node + tasks * asked.per_task)[None], False)[0]
         of_node, of_task = [0] * len(self.names), [0] * len(self.names)
         for leaf, of_column in table.items():
@@ -375,7 +376,7 @@ class _Check:
     ) -> Fraction | None:
         """Return the least hop cost plus prices of this number of nodes; None if they cannot form whole segments."""
         tree = self._tree(counts, nodes)
-        # Prices in hops, rounded down to a grid that is fine against a hop and against the cost of leaving a job out.
+        # Prices in hops, rounded down to a grid much finer than a hop and than the cost of leaving a job out.
         grid = GRID * 2 ** max(0, math.ceil(self.scale / self.left_out) - 1).bit_length()
         unit = self.scale * PRICE_SCALE / grid
         of_hops = [math.floor(price / unit) for price in of_node]
@@ -410,10 +411,10 @@ def _fill_uneven(
     step: IntArray,  # the number of nodes in a group must be a multiple of its step
     first: IntArray,  # nodes of leaf v are at first[v] .. first[v + 1] - 1 of room
     room: IntArray,  # tasks of each node, decreasing within a leaf
-    saved: IntArray,  # most that k nodes with room for t tasks or more save, times k; written in place
+    saved: IntArray,  # by k and t: largest saving times k of k nodes with room for t tasks or more; written in place
     most_steps: int,
 ) -> bool:
-    """Fill ``saved`` by number of nodes and tasks that they hold; return False if that takes too many steps."""
+    """Fill ``saved``; return False if that takes more than ``most_steps`` steps."""
     n_nodes, n_tasks = saved.shape
     n_leaves = first.size - 1
     tables = np.full((parent.size, n_nodes, n_tasks), IMPOSSIBLE)
@@ -424,7 +425,7 @@ def _fill_uneven(
         p = parent[v]
         own = tables[v]
         if v < n_leaves:
-            # The k nodes of a leaf with most room hold most tasks.
+            # Of all sets of k nodes of a leaf, the nodes with most room hold most tasks.
             tasks = 0
             for k in range(1, min(n_nodes - 1, first[v + 1] - first[v]) + 1):
                 if room[first[v] + k - 1] == 0:
@@ -435,7 +436,7 @@ def _fill_uneven(
         for k in range(1, n_nodes):
             best = IMPOSSIBLE
             for t in range(n_tasks - 1, 0, -1):
-                # Skip entries that save no more than one with more tasks.
+                # Skip an entry if another with more tasks saves at least as much.
                 if k % step[v] > 0 or own[k, t] <= best:
                     continue
                 best = own[k, t]

@@ -27,7 +27,7 @@ class PlacementInstanceModel(InstanceModel):
     topology: TopologyModel
     free: Annotated[
         dict[Text, list[Amount]],
-        Field(min_length=1, description="Free amounts by resource, one per node: thousandths of cores, ..."),
+        Field(min_length=1, description="Free amounts of each resource, by node: thousandths of cores, ..."),
     ]
     in_use: Annotated[list[Node], Field(default_factory=list, description="Nodes on which a job runs already.")]
     node_sets: Annotated[dict[Text, list[Node]], Field(default_factory=dict, description="Nodes of each named set.")]
@@ -51,7 +51,7 @@ class PlacementSolutionModel(SolutionModel):
 
     placed: Annotated[
         dict[Text, dict[Text, Positive]] | None,
-        Field(description="Tasks by node, by job id, without jobs that are left out; null without a solution."),
+        Field(description="For each job that is not left out: its tasks by node; null without a solution."),
     ]
 
 

@@ -29,7 +29,8 @@ SEVERAL = {(2, 9): 0.6, (2, 32): 0.1, (4, 32): 0.12, (8, 32): 0.08, (16, 12): 0.
 MIB_PER_CORE = 2800
 KINDS = ((0.5, 32, 187_000), (0.9, 40, 187_000), (1.0, 40, 754_000))  # cumulative share of nodes, cores, MiB
 SMALL_NODE, MOST_TRIES = 32, 100  # cores that every node has; running jobs drawn per node at most
-# Share of nodes, and of one-node jobs, with GPUs; of exclusive jobs on several nodes; of jobs limited to a node set.
+# Share of the nodes, and of the one-node jobs, that have GPUs; share of the jobs on several nodes that are exclusive;
+# share of the jobs that are limited to a node set.
 GPU_SHARE, ALONE_SHARE, LIMITED_SHARE = 0.05, 0.3, 0.3
 
 
@@ -77,8 +78,8 @@ def snapshot(
     """Return the window of jobs that may start now, and remarks on jobs that are left out.
 
     Jobs that the cluster can never serve are left out and counted by reason. If all jobs ask for whole nodes and may
-    use the same idle nodes, the window is a topology problem of the jobs that fit beside those before them. Otherwise
-    it is a placement problem of all jobs.
+    use the same idle nodes, the window is a topology problem of the jobs that fit together, in the order of the queue.
+    Otherwise it is a placement problem of all jobs.
 
     Parameters
     ----------
@@ -132,7 +133,10 @@ def snapshot(
 
 
 def _true_reason(request: Request, cluster: Cluster, error: UnservedError) -> UnservedError:
-    """Return the error of a job that cannot be served; the reason says if nodes that take no jobs could serve it."""
+    """Return the error of a job that cannot be served.
+
+    If the cluster could serve it with those of its nodes that take no jobs at present, the reason says so.
+    """
     try:
         if cluster.complete is not None:
             request.on(cluster.complete)
@@ -185,7 +189,10 @@ def _in_reservations(cluster: Cluster, jobs: Sequence[QueuedJob]) -> tuple[dict[
 def _within_time(
     cluster: Cluster, jobs: Sequence[QueuedJob], requests: Mapping[str, Request]
 ) -> tuple[dict[str, Request], dict[str, UnservedError]]:
-    """Return requests by id, without partitions whose time limit is too short, and errors of jobs without others."""
+    """Return the requests by id, without partitions whose time limit is too short for the job.
+
+    Also return an error for each job that has no other partition, by id.
+    """
     found: dict[str, Request] = {}
     late: dict[str, UnservedError] = {}
     most_s = {one.name: one.most_seconds for one in cluster.partitions if one.most_seconds is not None}

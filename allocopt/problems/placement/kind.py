@@ -8,7 +8,8 @@ from allocopt.problems.certificate import Certificate
 from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
 from allocopt.problems.placement.problem import PlacementProblem, Placements, verify_placements
 
-FEW_PAIRS, PROOF_S = 250_000, 2e-4  # most jobs times nodes of a program that takes up to a minute; seconds per pair
+# Most pairs (jobs times nodes) of a program, which then takes up to about a minute; seconds per pair.
+FEW_PAIRS, PROOF_S = 250_000, 2e-4
 LEAST_PROOF_S = 0.5  # least useful time of a program, in seconds
 FEW_STEPS = 2000  # steps of the search whose solution speeds up the proof after it
 

@@ -34,12 +34,12 @@ from allocopt.problems.placement.window import (
     whole,
 )
 
-SIZES = 3  # how many numbers of nodes of a job are priced, in whole segments; for more nodes, prices are left out
-ROUNDS, ROUNDS_AT_ONCE = 2000, 10  # most rounds, and rounds between two looks at the clock
+SIZES = 3  # how many sizes of a job (numbers of nodes, in whole segments) are priced; larger ones pay no prices
+ROUNDS, ROUNDS_AT_ONCE = 2000, 10  # most rounds, and rounds between two checks of the clock
 MOST_QUANTA = 16
 HOPLESS, SURE = 1e-9, 1e-6  # in the bound by counting: factor of hop costs; tolerance in jobs for rounding
 NEWEST, GROW, SHRINK = 0.05, 1.1, 0.7  # weight of a round in the mean; factors by which steps grow and shrink
-PATIENCE, FIRST, SHORTEST = 20, 0.005, 1e-6  # rounds without a better bound until steps shrink; first, last length
+PATIENCE, FIRST, SHORTEST = 20, 0.005, 1e-6  # rounds without a better bound until steps shrink; first and last length
 BOUND, LENGTH, IDLE = range(3)
 
 
@@ -52,11 +52,11 @@ class _LeafPrices(NamedTuple):
     counts: IntArray  # jobs of each kind, shape ``(J,)``: a job stands for all of its kind
     eligible: IntMatrix  # nodes of each leaf that have room for a job, shape ``(J, leaves)``
     quanta: IntMatrix  # shape ``(Q, R)``
-    needs: Annotated[FloatArray, 3]  # least use of a leaf by a node of a job, shape ``(J, leaves, C)``
-    per_unit: FloatMatrix  # share of the leaf's free amount that one unit is, shape ``(leaves, C)``
+    needs: Annotated[FloatArray, 3]  # least use of a leaf by one node of a job, shape ``(J, leaves, C)``
+    per_unit: FloatMatrix  # one unit as a share of the leaf's free amount, shape ``(leaves, C)``
     smallest: IntArray  # least number of nodes of each job
     alone: FloatArray  # least cost of each job without other jobs
-    beyond: FloatArray  # the same on more nodes than are priced
+    beyond: FloatArray  # least cost of each job without other jobs, on more nodes than are priced
     prices: FloatMatrix  # prices of all free units of a leaf, shape ``(leaves, C)``
     best_prices: FloatMatrix  # prices of the best bound so far
     use: FloatMatrix  # use of all jobs in this round less the free amount
@@ -181,7 +181,7 @@ def _price_of_task(w: PlacementArrays, p: _LeafPrices, job: int, leaf: int) -> f
 
 @helper()
 def _cheapest(w: PlacementArrays, p: _LeafPrices, job: int, size: int) -> float:
-    """Return the least hop cost plus prices of ``size`` nodes of a job; the state of the tree has the counts."""
+    """Return the least hop cost plus prices of ``size`` nodes of a job; write their counts to ``w.insertion.take``."""
     tree, state = w.tree, w.insertion
     n_leaves = p.prices.shape[0]
     for leaf in range(n_leaves):
@@ -208,7 +208,7 @@ def _price_job(w: PlacementArrays, p: _LeafPrices, job: int) -> float:
     last = _last_size(w, p, job)
     tasks = least_tasks(w, job, last)
     for size in range(p.smallest[job], last + 1, asked.part):
-        # Tasks beyond the least number of each node pay the lowest price of a task.
+        # Each node pays for the least number of tasks; the other tasks pay the lowest price of a task.
         cost = (asked.tasks - size * tasks) * _price_of_task(w, p, job, at)
         cheapest = -1
         if size == 1:
@@ -276,7 +276,7 @@ def _raise_prices(w: PlacementArrays, p: _LeafPrices, known: float, rounds: int)
     return float(p.numbers[BOUND])
 
 
-PRICE_KERNELS = (_fill_needs, _raise_prices)  # entries that `bound_by_prices` calls
+PRICE_KERNELS = (_fill_needs, _raise_prices)  # compiled functions that `bound_by_prices` calls
 
 
 def bound_by_prices(
@@ -293,7 +293,7 @@ def bound_by_prices(
     known
         Cost of a known solution.
     is_over
-        Returns whether this share of the time for the bound is over.
+        Returns whether the given share of the time for the bound has passed.
     """
     # The tie break of insertions would weaken the bound.
     exact = window._replace(insertion=window.insertion._replace(tie_break=0.0))

@@ -85,7 +85,7 @@ class PlacementProblem:
     Parameters
     ----------
     topology
-        Hops between the nodes. If a job must stay in one tree of a forest, or in one block, its request has this rule.
+        Hops between the nodes. If a job must stay in one tree of a forest, or in one block, its request states that.
     resources
         Distinct names of the resources of nodes.
     free
@@ -158,7 +158,7 @@ class PlacementProblem:
     ) -> "PlacementProblem":
         """Return the problem of jobs, given by id, on a cluster.
 
-        ``free`` is the cluster's capacity if not given, and ``in_use`` no node.
+        By default, all of the cluster's capacity is free, and no node is in use.
         """
         jobs = tuple(PlacementJob(job, request) for job, request in requests.items())
         used = np.zeros(cluster.size, dtype=np.bool_) if in_use is None else in_use
@@ -184,7 +184,7 @@ class PlacementProblem:
         if more <= 0.0:
             return effective
         left_out, hops = divmod(max(0.0, effective), cost)
-        # All hops together cost less than this, so a higher rest means that one more job is left out.
+        # All hops together cost less than this, so a larger remainder means that one more job is left out.
         if hops > (float(self.dearest.sum()) + cost) / 2:
             left_out, hops = left_out + 1, 0.0
         return hops + left_out * (cost + more)
@@ -230,7 +230,7 @@ def check_places(name: str, asked: ClusterRequest, places: Sequence[NodeTasks], 
         fault = f"has {tasks.max()} tasks on a node, at most {asked.most_tasks} are allowed"
         raise InvalidSolutionError(f"{name} {fault}")
     if not asked.masks[:, nodes].all(axis=1).any():
-        raise InvalidSolutionError(f"{name} has nodes that do not lie in one of its node sets")
+        raise InvalidSolutionError(f"{name} has nodes that do not all lie in one of its node sets")
     for level, most in enumerate(asked.most_groups):
         spanned = len(np.unique(groups[level, nodes]))
         if 0 < most < spanned:
@@ -300,10 +300,12 @@ def _check_segments(place: str, asked: ClusterRequest, levels: int) -> None:
         raise InvalidProblemError(place, fault)
     for below, above in pairwise(sizes):
         if above % below:
-            raise InvalidProblemError(place, f"has parts of {below} nodes, which must divide those of {above} above")
+            raise InvalidProblemError(
+                place, f"has parts of {below} nodes, must divide the {above} nodes of parts at a higher level"
+            )
     if asked.most_nodes // asked.part * asked.part < asked.least_nodes:
         fault = f"has parts of {asked.part} nodes, but the job gets {asked.least_nodes} to {asked.most_nodes} nodes"
-        raise InvalidProblemError(place, f"{fault}, none of which is a multiple")
+        raise InvalidProblemError(place, f"{fault}, and none of these numbers is a multiple")
 
 
 def check_amounts(place: str, amounts: IntArray) -> None:

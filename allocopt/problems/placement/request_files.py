@@ -36,7 +36,7 @@ class RequestModel(FileModel):
     ]
     most_groups: Annotated[
         list[Amount],
-        Field(default_factory=list, description="Groups that it may span by level, from the leaves; 0 for any number."),
+        Field(default_factory=list, description="Groups it may span at each level, from the leaves; 0 for any number."),
     ]
     segments: Annotated[
         GivenSegments | None,
@@ -100,7 +100,7 @@ def amounts_of(place: str, given: Mapping[str, list[int]], size: int) -> IntArra
 def node_sets(named: Mapping[str, list[int]], size: int) -> dict[str, BoolArray]:
     """Return each named node set as a mask of nodes; raise `InvalidProblemError` if the sets are too large."""
     if len(named) * size > LARGEST_MASKS:
-        fault = f"are {len(named):,} on {size:,} nodes, at most {LARGEST_MASKS:,} pairs are supported"
+        fault = f"are {len(named):,} sets on {size:,} nodes, at most {LARGEST_MASKS:,} pairs are supported"
         raise InvalidProblemError("node_sets", fault)
     return {name: marked(f"node_sets.{name}", nodes, size) for name, nodes in named.items()}
 
@@ -133,7 +133,9 @@ def _masks(
                 )
         n_rows += max(1, len(names))
         if n_rows * size > LARGEST_MASKS:
-            fault = f"makes {n_rows:,} lists of sets on {size:,} nodes, at most {LARGEST_MASKS:,} pairs are supported"
+            fault = (
+                f"makes {n_rows:,} sets in all lists on {size:,} nodes, at most {LARGEST_MASKS:,} pairs are supported"
+            )
             raise InvalidProblemError(f"{place}[{index}].only_in", fault)
         found[names] = np.stack([sets[name] for name in names] or [np.ones(size, dtype=np.bool_)])
     return found

@@ -30,7 +30,7 @@ from allocopt.problems.topology.tables import TREE_KERNELS, group_tree
 
 EXACT = 1e-9  # tolerance for rounding in a sum of whole numbers
 SIZES_AT_ONCE = 5  # how many numbers of nodes of a job `cheapest_room` tries
-SLICE = 1_000_000  # jobs times nodes between two looks at the clock
+SLICE = 1_000_000  # jobs times nodes between two checks of the clock
 MOST_WORK = 10_000_000  # most steps of `cheapest_room` for all jobs, each about a nanosecond
 
 
@@ -65,7 +65,7 @@ class PlacementArrays(NamedTuple):
     per_node: IntMatrix
     masks: BoolMatrix  # shape ``(M, m)``
     most_groups: IntMatrix  # groups that a job may span, 0 for any number, shape ``(J, L)``
-    step: IntMatrix  # a job's nodes in a group are a multiple of the level's step, shape ``(J, L + 1)``, with the top
+    step: IntMatrix  # a job's nodes in a group are a multiple of this; by level and the top, shape ``(J, L + 1)``
     vertex_level: IntArray  # level of each vertex of the tree
     bottom: float  # coefficients of `HopFormula`
     top: float
@@ -183,7 +183,7 @@ def find_room(
 ) -> int:
     """Fill ``tasks_at`` with the tasks of a job that each node has room for; return the largest number.
 
-    Only nodes of the set ``mask`` count and, if ``level`` is not negative, of the group of that level.
+    Only nodes of the set ``mask`` count and, if ``level`` is not negative, only those in ``group`` of that level.
     """
     most = 0
     for node in range(room.shape[0]):
@@ -226,7 +226,7 @@ def fill_segment_tables(w: PlacementArrays, job: int, most: int) -> None:
 def cheapest_counts(w: PlacementArrays, job: int, size: int) -> float:
     """Find the cheapest number of nodes of each leaf for a job of ``size`` nodes; return the saving, or -inf.
 
-    `count_nodes` has counted the nodes of each leaf. Prices of leaves are subtracted from the saving.
+    Call `count_nodes` before, which counts the nodes of each leaf. Prices of leaves are subtracted from the saving.
     """
     tree, state = w.tree, w.insertion
     if state.idle[tree.idle.size - 1] < size:
@@ -263,7 +263,7 @@ def least_tasks(w: PlacementArrays, job: int, size: int) -> int:
 
 @inlined
 def _add_points(before: FloatMatrix, after: FloatMatrix, came: IntMatrix, nodes: int, tasks: int, saved: float) -> None:
-    """Add some nodes of a child, their tasks and saving to every entry of the children before it."""
+    """Extend every entry of the children before by some nodes of the next child, with their tasks and saving."""
     width = after.shape[1]
     for k in range(after.shape[0] - nodes):
         for t in range(width):
@@ -279,9 +279,9 @@ def cheapest_room(
 ) -> tuple[float, int, int]:
     """Find the cheapest nodes that together have room for the tasks of a job, exactly.
 
-    Tries up to `SIZES_AT_ONCE` numbers of nodes, in whole segments, from the first one that has room, at least
-    ``least``. The program keeps the saving of each vertex by its number of nodes and their tasks, up to those of the
-    job. Returns the hop cost, the number of nodes (0 if there are none) and the largest number tried (0 if it would
+    Tries up to `SIZES_AT_ONCE` numbers of nodes, in whole segments. The first is the smallest number of ``least`` or
+    more that has enough room. The program keeps, for each vertex, the largest saving by number of nodes and of tasks.
+    Returns the hop cost, the number of nodes (0 if there are none) and the largest number tried (0 if the program would
     take more than ``most_work`` steps). ``w.insertion.take`` gets the number of nodes of each leaf: its roomiest ones.
     """
     tree, take, asked = w.tree, w.insertion.take, w.jobs[job]
@@ -300,7 +300,7 @@ def cheapest_room(
         return np.inf, 0, 0
     width = -(-asked.tasks // unit) + 1
     size = (last + 1) * width
-    # Every number of nodes of each leaf is joined to every entry before it.
+    # Steps for the leaves: every number of nodes of a leaf is joined to every entry of the children before it.
     work = 0
     for leaf in range(n_leaves):
         work += min(last, tree.leaf_first[leaf + 1] - tree.leaf_first[leaf]) * size
@@ -333,7 +333,7 @@ def cheapest_room(
                 for nodes in range(step, last + 1, step):
                     best = -np.inf
                     for tasks in range(width - 1, 0, -1):
-                        # Skip entries that save no more than one with more tasks.
+                        # Skip an entry if another with more tasks saves at least as much.
                         if own[nodes, tasks] > best:
                             best = own[nodes, tasks]
                             work += size
@@ -407,7 +407,7 @@ def is_uneven(tasks_at: IntArray, share: int) -> bool:
 def fill_alone_costs(
     w: PlacementArrays, tasks_at: IntArray, fewest: IntArray, first: int, last: int, costs: FloatArray
 ) -> None:
-    """Write the least cost of each of jobs ``first .. last - 1`` on ``fewest`` nodes or more, without other jobs.
+    """Write the least cost of jobs ``first .. last - 1``, each on its ``fewest`` nodes or more, without other jobs.
 
     ``tasks_at`` is scratch, one number per node. Prices of leaves must be zero.
     """
@@ -444,4 +444,4 @@ class Kinds(NamedTuple):
         return alone_costs(self.window, self.window.jobs["least"].copy(), is_over)
 
 
-BOUND_KERNELS = (*TREE_KERNELS, insertion_state, fill_alone_costs)  # entries that bounds without prices call
+BOUND_KERNELS = (*TREE_KERNELS, insertion_state, fill_alone_costs)  # compiled functions that bounds without prices call

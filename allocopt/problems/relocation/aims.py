@@ -25,7 +25,7 @@ class Aims:
     start
         Ids of waiting jobs that must start.
     within
-        Level, such as ``leaf``, of which each of these jobs has to stay within one group; None for no such rule.
+        Level, such as ``leaf``, at which each of these jobs has to stay within one group; None for no such rule.
     drained
         Hostlist of the nodes that have to be emptied.
     racks, size

@@ -44,7 +44,7 @@ def fitted(request: ClusterRequest, room: Occupancy, nodes: IntArray, groups: In
 def new_places(problem: RelocationProblem, room: Occupancy, moving: Sequence[PlacedJob]) -> dict[str, Places] | None:
     """Return new nodes, by job id, for jobs that have left theirs; the largest jobs choose first.
 
-    A job without new nodes is left out if it may be stopped. If it must not be stopped, return None.
+    A job that finds no nodes is left out of the answer if it may be stopped. If it must not be stopped, return None.
     """
     room = room.copy()
     open_nodes, groups = np.flatnonzero(~problem.emptied), problem.groups
@@ -60,7 +60,7 @@ def new_places(problem: RelocationProblem, room: Occupancy, moving: Sequence[Pla
 
 
 def _domains(request: ClusterRequest, nodes: IntArray, groups: IntArray) -> list[IntArray]:
-    """Return, for each set and group within which a job may stay, the indices into ``nodes``; the smallest first."""
+    """Return the indices into ``nodes`` of each set, or group in a set, that can hold a job; the smallest first."""
     found: list[IntArray] = []
     for mask in request.masks:
         there = np.flatnonzero(mask[nodes])
@@ -114,7 +114,7 @@ def _roomiest(group: IntArray, tasks: IntArray, limit: int) -> IntArray:
 
 
 def _by_segments(group: IntArray, segment: int) -> IntArray:
-    """Return the indices of nodes in whole segments, in the order of groups with the fewest nodes first."""
+    """Return the indices of the nodes that form whole segments; groups with the fewest nodes come first."""
     names, row_of = np.unique(group, return_inverse=True)
     sizes = np.bincount(row_of, minlength=len(names))
     smallest = np.argsort(sizes, kind="stable")

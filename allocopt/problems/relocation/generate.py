@@ -26,19 +26,28 @@ def synthetic_relocation(
     tree: FatTreeOptions = DEFAULT_TREE,
     load: Annotated[float, typer.Option(min=0, max=1, help="Share of the nodes that jobs run on.")] = 0.95,
     fixed: Annotated[float, typer.Option(min=0, max=1, help="Share of the jobs that must not stop or move.")] = 0.33,
-    movable: Annotated[float, typer.Option(min=0, max=1, help="Share of the other jobs that may move.")] = 0.0,
+    movable: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, help="Share of the jobs not fixed by --fixed that may move; the rest may only stop."
+        ),
+    ] = 0.0,
     compact: Annotated[bool, typer.Option("--compact", help="Keep jobs that fit a leaf within one leaf.")] = False,
-    shared: Annotated[float, typer.Option(min=0, max=1, help="Share of the nodes whose GPUs jobs share.")] = 0.0,
+    shared: Annotated[
+        float, typer.Option(min=0, max=1, help="Fraction of the nodes whose GPUs are divided among several jobs.")
+    ] = 0.0,
     large: Annotated[float, typer.Option(min=0, max=1, help="Share of the jobs that have 32 or 64 nodes.")] = 0.0,
     gangs: Annotated[int, typer.Option(min=0, max=1000, help="Number of waiting gangs.")] = 1,
     size: Annotated[int, typer.Option(min=1, max=100_000, help="Nodes of a gang, or of each of its segments.")] = 10,
-    segments: Annotated[int, typer.Option(min=1, max=1000, help="Segments of a gang, each within a leaf.")] = 1,
+    segments: Annotated[
+        int, typer.Option(min=1, max=1000, help="Number of segments of a gang, each within a leaf.")
+    ] = 1,
     wait_cost: Annotated[
-        float | None, typer.Option(min=0, help="Cost of a gang that keeps waiting; if not given, it must start.")
+        float | None, typer.Option(min=0, help="Cost of a gang that keeps waiting; if not given, gangs must start.")
     ] = None,
     drained: Annotated[int, typer.Option(min=0, max=100_000, help="Nodes that have to be emptied.")] = 0,
     costs: Annotated[
-        Literal["nodes", "work"], typer.Option(help="Cost of a stop: its nodes, or its nodes times its age.")
+        Literal["nodes", "work"], typer.Option(help="Cost of stopping a job: its nodes, or its nodes times its age.")
     ] = "nodes",
 ) -> RelocationProblem:
     """Draw a loaded cluster of racks, gangs that need racks, and nodes to be emptied. Same seed, same files."""

@@ -53,7 +53,7 @@ class RelocationKind(ProblemKind[RelocationProblem, Relocation]):
         if problem.waiting:
             told += f", {started} of {len(problem.waiting)} gangs get nodes"
         if solution.parked:
-            told += f"; {len(solution.parked)} leave before their new nodes are free"
+            told += f"; {len(solution.parked)} jobs leave before their new nodes are free"
         return told
 
     def table(self, problem: RelocationProblem, solution: Relocation | None) -> AnswerTable:

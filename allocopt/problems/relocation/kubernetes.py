@@ -92,16 +92,16 @@ class KubernetesRelocation:
     def commands(self, solution: Relocation) -> list[str]:
         """Return the ``kubectl`` commands that carry out a plan, for an operator to read and run.
 
-        Nodes that have to be empty or stay free are cordoned first; so are those of a gang, until it starts. The
-        scheduler chooses the nodes of new pods; the plan only guarantees that there is room. Wait for each deletion to
-        finish before the next command.
+        Nodes that have to be empty or stay free are cordoned first; the nodes of a gang are cordoned until it starts.
+        The scheduler chooses the nodes of new pods; the plan only guarantees that there is room. Wait for each deletion
+        to finish before the next command.
         """
         ends = self.problem.ends(solution)
         moved = {node for job in solution.moved(self.problem) for node, _ in ends[job.id]}
         starts = {job: [node for node, _ in ends[job]] for action, job in solution.steps if action is Action.START}
         kept = dict.fromkeys([*self.drained, *(self.nodes.nodes[node] for node in starts.get(FREE_RACKS, ()))])
         found = [f"kubectl cordon {name}" for name in kept]
-        # Nodes that moved pods get, too, stay open.
+        # Nodes that are planned for moved pods as well stay open.
         of_gangs = {node for job, nodes in starts.items() if job != FREE_RACKS for node in nodes} - moved
         is_changed = any(action is not Action.START for action, _ in solution.steps)
         names = [self.nodes.nodes[node] for node in sorted(of_gangs) if is_changed]
@@ -141,12 +141,12 @@ def kubernetes_relocation(
     name
         Name of the problem.
     labels, include
-        Labels of the levels, and reasons why nodes take no pods that are to be ignored; see `read_cluster`.
+        Labels of the levels, and the reasons for taking no pods that are ignored; see `read_cluster`.
 
     Raises
     ------
     BadFileError
-        If an object cannot be read; the place has its namespace and name.
+        If an object cannot be read; the error gives its namespace and name.
     UsageError
         If a job or node of the aims does not exist, or may not start.
     """
@@ -278,7 +278,9 @@ class _Builder:
             same = [unit for unit in units if name in (unit.id, unit.id.partition("/")[2])]
             exact = [unit for unit in same if unit.id == name] or same
             if len(exact) != 1:
-                fault = f"is in several namespaces: {', '.join(unit.id for unit in exact[:3])}" if exact else ""
+                fault = (
+                    f"the name is in several namespaces: {', '.join(unit.id for unit in exact[:3])}" if exact else ""
+                )
                 raise UsageError(f"--start {name}: {fault or 'no gang or pod of that namespace and name waits'}")
             unit = exact[0]
             if any(one.node for one in unit.pods):
@@ -292,7 +294,7 @@ class _Builder:
                 raise UsageError(f"--start {name}: it has pods {why}, which is not modelled")
             group = rules.policies.groups.get(unit.group)
             if group is not None and group.least > len(unit.pods):
-                raise UsageError(f"--start {name}: it needs {group.least} pods, {len(unit.pods)} of them exist")
+                raise UsageError(f"--start {name}: it needs {group.least} pods, but only {len(unit.pods)} exist")
             found.append(unit)
         return found
 
@@ -352,7 +354,7 @@ class _Builder:
         return found
 
     def _count(self, running: Sequence[Unit], asked: Mapping[int, _Asked]) -> None:
-        """Set the capacity of nodes for the pods of the problem; close nodes that state none or are overcommitted."""
+        """Set the capacity of nodes for the pods of the problem; close nodes that state none, or are overcommitted."""
         places = [f"{self.path}: node {node.metadata.name!r}" for node in self.nodes]
         told = [quantities(place, node.status.allocatable) for place, node in zip(places, self.nodes, strict=True)]
         keys = {key for one in asked.values() for key in one.amounts}
@@ -427,8 +429,8 @@ class _Builder:
             counts = Counter(one.node for one in here)
             cost = float(len(counts) * (1 + ranks.index(unit.priority)))
             is_above = aims.start and most is not None and unit.priority > most
-            self.told["gangs and pods of higher priority than what must start, which move but do not stop"] += bool(
-                is_above
+            self.told["gangs and pods of higher priority than those that must start, which may move but not stop"] += (
+                bool(is_above)
             )
             jobs.append(
                 PlacedJob(
@@ -451,7 +453,7 @@ class _Builder:
         if most is None:
             raise UsageError(f"--start {unit.id}: it must stay within a level that is not modelled")
         if len(kinds) > 1 and (any(most) or aims.within is not None):
-            raise UsageError(f"--start {unit.id}: its pods have different requests, and must stay within one group")
+            raise UsageError(f"--start {unit.id}: its pods have different requests, but must stay within one group")
         gangs = []
         for number, pods in enumerate(kinds, 1):
             request = aims.kept_within(self.cluster.topology, self._request(pods, asked, most))

@@ -2,10 +2,10 @@
 
 Stops come first and starts last: a stop only frees nodes, and a start only takes some. Between them, a move waits until
 its new nodes are free. A move is *safe* if no other job that has still to move wants one of its new nodes; such a move
-blocks no other and is done at once. If jobs move to whole nodes, every move whose nodes are free is safe. Only jobs in
-a circle, and jobs that wait for them, are left over. As few of them as possible are parked. A search over the sets of
-moved and parked jobs, fewest parked jobs first, finds them. If it meets more than `MOST_STATES` states, the job that
-blocks most others is parked instead.
+blocks no other and is done at once. If jobs move to whole nodes, every move whose nodes are free is safe. What remains
+are jobs that wait for one another in a circle, and jobs that wait for those. As few of them as possible are parked. A
+search over the sets of moved and parked jobs, fewest parked jobs first, finds which. If the search meets more than
+`MOST_STATES` states, the job that blocks most others is parked instead.
 """
 
 from collections import Counter
@@ -100,7 +100,7 @@ class _Moves:
         self._room.enter(job, one.request, self._to[job])
 
     def _undo(self, steps: Sequence[Step]) -> None:
-        """Return the jobs of these steps to their nodes before the first of them."""
+        """Put the jobs of these steps back on the nodes that they had before the first step."""
         for action, job in reversed(steps):
             one = self._jobs[job]
             if action is Action.MOVE:

@@ -84,7 +84,7 @@ READ = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class HeldPod:
-    """A pod, its place in the files, and its node; None if it waits."""
+    """A pod, its place in the files, and its node, None if it waits."""
 
     pod: Pod
     where: str
@@ -108,7 +108,7 @@ class Unit:
 
 @dataclass(slots=True)
 class Policies:
-    """Contents of the objects apart from nodes and pods, by name."""
+    """Contents of the objects other than nodes and pods, by name."""
 
     budgets: list[Budget] = field(default_factory=list)
     groups: dict[str, PodGroup] = field(default_factory=dict)
@@ -224,9 +224,9 @@ class Rules:
         return found
 
     def level(self, unit: Unit) -> str | None:
-        """Return the label of the level of which a unit must stay within one group.
+        """Return the label of the level at which a unit must stay within one group.
 
-        Empty if there is no such rule, None if the rule is not modelled.
+        The label is empty if there is no such rule, and None if the rule is not modelled.
         """
         labels: set[str] = set()
         for one in unit.pods:
@@ -286,7 +286,7 @@ class Rules:
         word = next((one for one in said if one in ("preemptible", "non-preemptible")), "")
         if word or group is None or not is_of_kai:
             return word == "non-preemptible"
-        # If the priority class is not given, assume that KAI does not preempt it.
+        # If the priority class is not given, assume that KAI does not preempt the pods.
         least = KAI_NON_PREEMPTIBLE if group.class_name else 0
         return self.policies.classes.get(group.class_name, least) >= KAI_NON_PREEMPTIBLE
 
@@ -401,7 +401,7 @@ def budget_notes(units: Sequence[Unit], policies: Policies) -> list[str]:
         ]
         if len(of_budget) > budget.allowed:
             fault = f"{len(of_budget)} pods of PodDisruptionBudget {budget.id} are deleted"
-            notes.append(f"{fault}, which allows {budget.allowed} at once: wait for new pods in between")
+            notes.append(f"{fault}, but it allows only {budget.allowed} at once: wait for new pods in between")
     return notes
 
 

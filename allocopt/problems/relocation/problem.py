@@ -296,7 +296,7 @@ class Occupancy:
         self._resources = problem.resources
         self.free = problem.capacity.copy()
         self.users = np.zeros(problem.size, dtype=np.int64)
-        self.alone = np.zeros(problem.size, dtype=np.bool_)  # whether an exclusive job has each node
+        self.alone = np.zeros(problem.size, dtype=np.bool_)  # whether an exclusive job runs on each node
 
     @classmethod
     def at_first(cls, problem: RelocationProblem) -> "Occupancy":
@@ -326,7 +326,7 @@ class Occupancy:
         shared = self.alone[nodes] | (request.is_exclusive & (self.users[nodes] > 0))
         if shared.any():
             node = int(nodes[shared][0])
-            raise InvalidSolutionError(f"job {job!r} cannot use node {node}: it, or a job there, is exclusive")
+            raise InvalidSolutionError(f"job {job!r} cannot use node {node}: the job, or one on the node, is exclusive")
         for place, resource in np.argwhere(amounts > self.free[nodes]).tolist():
             node, name = int(nodes[place]), self._resources[resource]
             fault = f"asks for {amounts[place, resource]} {name} on node {node}, {self.free[node, resource]} are free"

@@ -89,7 +89,7 @@ class _Snapshot:
         nodes = np.sort(np.array(self._cluster.topology.numbers(names), dtype=np.int64))
         may_leave, places = bool(job.id) and job.may_be_requeued and len(names) == len(set(job.nodes)), None
         if may_leave and not self._has_reservation(job.id):
-            self._told["that stay, of reservations that are not given"] += 1
+            self._told["that stay, because their reservation is not given"] += 1
             may_leave = False
         try:
             fault = "with unknown resources on their nodes"
@@ -138,13 +138,13 @@ class _Snapshot:
         return not name or name in {one.name for one in self._cluster.reservations}
 
     def _is_certain(self, request: ClusterRequest, nodes: IntArray) -> bool:
-        """Return whether a job's resources on each of its nodes are known, or what is in use there."""
+        """Return whether it is known what a job has on each of its nodes, or what all jobs there use."""
         is_even = request.tasks == len(nodes) * request.most_tasks
         is_whole = request.is_exclusive or len(nodes) == 1
         return is_whole or is_even or bool(self._is_given[nodes].all())
 
     def capacity(self) -> IntArray:
-        """Return the capacity of nodes for the jobs of the problem, without other use by the cluster's files."""
+        """Return the capacity of nodes for the jobs of the problem, without what others use by the cluster's files."""
         told = self._cluster.capacity - self._cluster.free
         others = np.maximum(told - (self._cluster.capacity - self._free), 0)
         # An exclusive job has all of its nodes, regardless of its request.
@@ -154,7 +154,7 @@ class _Snapshot:
         return capacity
 
     def stay_unlisted(self, capacity: IntArray) -> None:
-        """Add a job that stays for each node that is in use, by the cluster's files, beyond the jobs of the queue."""
+        """Add a staying job on each node where, by the cluster's files, more is in use than the queue's jobs have."""
         less = (capacity < self._cluster.capacity).any(axis=1) & ~self._is_full
         nodes = np.flatnonzero(less)
         if len(nodes):
@@ -195,7 +195,7 @@ class _Snapshot:
         return tuple(NodeTasks(node, count) for node, count in zip(nodes.tolist(), tasks.tolist(), strict=True))
 
     def _unknown(self, nodes: int) -> ClusterRequest:
-        """Return a request for nodes without resources, because the capacity leaves out those of unknown jobs."""
+        """Return a request for nodes without resources; the capacity does not include what unknown jobs use."""
         nothing = np.zeros(len(self._cluster.resources), dtype=np.int64)
         everywhere = np.ones((1, self._cluster.size), dtype=np.bool_)
         levels = len(self._cluster.topology.tree.hops) - 1

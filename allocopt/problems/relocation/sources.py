@@ -37,7 +37,7 @@ class GivenFiles:
     queue
         File of jobs or pods, None for none.
     labels, include
-        Labels of the levels, and reasons why nodes take no jobs that are to be ignored; see `read_cluster`.
+        Labels of the levels, and the reasons for taking no jobs that are ignored; see `read_cluster`.
     """
 
     cluster: tuple[Path, ...]
@@ -57,7 +57,7 @@ class GivenFiles:
 
     @cached_property
     def objects(self) -> tuple[tuple[Path, object], ...]:
-        """Each file with its contents if it is JSON, YAML or an archive, by name or beginning; otherwise None."""
+        """Each file, with its contents if its name or beginning is that of JSON, YAML or an archive, otherwise None."""
         paths = (*self.cluster, *((self.queue,) if self.queue else ()))
         return tuple((path, _object_in(path)) for path in paths)
 
@@ -162,7 +162,10 @@ class KaiFiles(KubernetesFiles):
 
 
 class SlurmFiles:
-    """Source for files or output of Slurm, with a queue; it is tried last, and its readers refuse other files."""
+    """Source for the files or output of Slurm; needs a queue as well.
+
+    It is tried last and claims all files; its readers refuse those that are not Slurm's.
+    """
 
     name = "Slurm"
 
@@ -194,7 +197,7 @@ class SlurmFiles:
 
 
 def _hides_states(files: GivenFiles) -> bool:
-    """Return whether only Slurm's configuration describes the cluster, which has no states of nodes.
+    """Return whether the cluster is given only by Slurm's configuration, which does not hold the states of nodes.
 
     Pipes are not checked, because they cannot be read twice.
     """

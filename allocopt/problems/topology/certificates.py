@@ -22,7 +22,7 @@ from allocopt.problems.topology.side_constraints import SideConstraints, level_i
 from allocopt.problems.tree_check import CheckTree, fill_values
 
 GRID = 2**24  # prices of block sizes, in hops, are multiples of 1 / GRID
-LEAST_BITS, MOST_BITS = 20, 44  # range of the exponent of the grid of prices of parts; it is as fine as 64 bits allow
+LEAST_BITS, MOST_BITS = 20, 44  # prices of parts are multiples of 2^-b hops; range of b, as large as 64 bits allow
 MOST_SAVINGS = 64.0  # prices above this multiple of the largest saving of a job are lowered to it
 EVERYWHERE = SideConstraints()
 
@@ -50,7 +50,7 @@ class PartClass:
 
 @dataclass(frozen=True, slots=True)
 class PartPrices(Certificate[TopologyProblem]):
-    """Prices of parts of groups, which bound the cost of FREE, so of every strategy; other groups have price 0."""
+    """Prices of parts of groups; they bound the cost of FREE, and so of every strategy. Other groups have price 0."""
 
     classes: tuple[PartClass, ...] = ()
 
@@ -92,7 +92,7 @@ class PartPrices(Certificate[TopologyProblem]):
         return scale * (hops - Fraction(groups.worth(max(largest, left) if weight else largest), groups.grid))
 
     def _grid(self, problem: TopologyProblem) -> int:
-        """Return the number of parts of a hop, of which prices are multiples."""
+        """Return the number by which a hop is divided: prices are multiples of the quotient."""
         nodes, hops = _largest_part(problem), problem.topology.hops
         highest = max((price for one in self.classes for price in one.prices[: nodes + 1]), default=0.0)
         if not math.isfinite(highest):
@@ -102,7 +102,7 @@ class PartPrices(Certificate[TopologyProblem]):
         return int(2 ** max(LEAST_BITS, min(MOST_BITS, 58 - math.ceil(math.log2(max(1.0, largest))))))
 
     def rounding(self, problem: TopologyProblem) -> float:
-        # Rounding costs at most one part of the grid for each price that a job pays, and each gain of the leftover.
+        # Rounding costs at most one step of the grid for each price that a job pays, and each gain of the leftover.
         paid = int(problem.sizes.sum()) + 2 * (problem.n_left if problem.fragmentation_weight else 0)
         scale = HopFormula.of(problem.topology, problem.hop_cost).scale
         return len(problem.topology.hops) * paid * scale / self._grid(problem)
@@ -150,7 +150,7 @@ class _Classes:
         self.parent = np.full(n, n - 1, dtype=np.int64)
         self.parent[-1] = -1
         self.idle, self.several = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
-        self.members: list[IntArray] = [np.zeros(0, dtype=np.int64)] * n  # idle nodes of each group of a class
+        self.members: list[IntArray] = [np.zeros(0, dtype=np.int64)] * n  # by class: idle nodes of each of its groups
         self.allowed_at = np.zeros(n, dtype=np.int64)  # index of one idle node below each class
         for level, (_, group_of) in enumerate(levels):
             at = place[class_of[level]]
@@ -181,7 +181,9 @@ class _Classes:
 
     def _merge(self, one: PartClass, levels: Sequence[Any], class_of: Sequence[IntArray], number: int) -> None:
         if not 1 <= one.level <= len(levels) or not one.groups or not one.prices:
-            raise InvalidCertificateError(f"a class of level {one.level} has no such level, no groups or no prices")
+            raise InvalidCertificateError(
+                f"a class has level {one.level}, which does not exist, or no groups or no prices"
+            )
         names = levels[one.level - 1][0]
         at = np.searchsorted(names, one.groups)
         known = (at < len(names)) & (names[np.minimum(at, len(names) - 1)] == one.groups)
@@ -190,7 +192,7 @@ class _Classes:
         class_of[one.level - 1][at] = number
 
     def most_saved(self, nodes: int, placement: SideConstraints, weight: Fraction, scale: Fraction) -> Fraction:
-        """Return the most that a job saves, times a weight, less the prices of its parts, in hops."""
+        """Return the most hops that a job saves, times ``weight``, after the prices of its parts are subtracted."""
         tree = CheckTree.of(self.parent, np.minimum(self.idle, nodes), self.several)
         lengths = np.diff(tree.first)
         class_of = np.repeat(np.arange(len(lengths)), lengths)
@@ -323,7 +325,7 @@ class SizePrices(Certificate[TopologyProblem]):
 
 
 def block_costs(problem: TopologyProblem, sizes: IntArray) -> IntArray:
-    """Return the hops of each block by size and first position, in parts of GRID, rounded down, shape ``(R, m)``."""
+    """Return the cost of each block by size and first position, in 1 / GRID hops, rounded down, shape ``(R, m)``."""
     formula = HopFormula.of(problem.topology, problem.hop_cost)
     rows = problem.topology.groups_of(problem.idle_nodes)
     groups = np.array([np.unique(row, return_inverse=True)[1] for row in rows], dtype=np.int64)
@@ -363,7 +365,8 @@ def _fill_block_hops(groups: IntArray, weights: IntArray, sizes: IntArray, count
 def _least_path(costs: IntArray, sizes: IntArray, labels: IntArray) -> int:
     """Return the least total cost of disjoint blocks of the circle.
 
-    In case k a block lies across the cut, with k nodes at the beginning of the line; in case 0 no block does.
+    The circle is cut into a line. In case k > 0, a block lies across the cut and has k nodes at the beginning of the
+    line; in case 0, no block does.
     """
     m, largest = costs.shape[1], sizes[sizes.size - 1]
     line, own = labels[0], labels[1]
@@ -375,7 +378,7 @@ def _least_path(costs: IntArray, sizes: IntArray, labels: IntArray) -> int:
                 line[at] = min(line[at], line[at - sizes[r]] + costs[r, at - sizes[r]])
     best = line[m]
     for k in range(1, largest):
-        # A path from k to e is at least as long as the difference of the paths from the beginning to e and to k.
+        # The path from k to e is at least as long as the path from 0 to e less the path from 0 to k.
         is_shorter = False
         for r in range(sizes.size):
             end = m - sizes[r] + k

@@ -134,7 +134,8 @@ class _SegmentsModel(FileModel):
     """Parts into which a job is divided, each within one group of a level."""
 
     nodes: Annotated[
-        Positive, Field(description="Nodes of a segment; must divide those of the job, or of the segments before it.")
+        Positive,
+        Field(description="Nodes of a segment; must divide the nodes of the job or, in a list, of the entry before."),
     ]
     level: _Level
 
@@ -195,7 +196,7 @@ class TopologyInstanceModel(InstanceModel):
         list[Node], Field(min_length=1, description="Distinct numbers of the nodes that jobs may get, in any order.")
     ]
     jobs: Annotated[
-        list[_JobModel], Field(min_length=1, description="Jobs of the window; together at most all idle nodes.")
+        list[_JobModel], Field(min_length=1, description="Jobs of the window; they ask for at most all idle nodes.")
     ]
     hop_cost: HopCost = 1000.0
     fragmentation_weight: Annotated[
@@ -224,7 +225,7 @@ class TopologySolutionModel(SolutionModel):
     order: Annotated[
         list[Text] | None,
         Field(
-            description="Only for dcas: all job ids in an order of placement in which the nodes of every job are "
+            description="Only for dcas: all job ids, in an order of placement. When a job is placed, its nodes are "
             "consecutive in the circular sequence of the nodes that are still idle."
         ),
     ] = None

@@ -1,4 +1,4 @@
-"""Synthetic windows of any size: idle nodes in geometric runs, jobs of uniform sizes."""
+"""Synthetic windows of any size: runs of idle nodes of geometric lengths, jobs of uniform sizes."""
 
 from typing import Annotated
 
@@ -24,12 +24,12 @@ def drawn_window(
     mean_run: Annotated[float, typer.Option(min=1, help="Mean number of consecutive idle nodes.")] = 5.0,
     load: Annotated[
         float,
-        typer.Option(help="Largest share of the idle nodes that jobs ask for; sizes shrink to meet it."),
+        typer.Option(help="Let jobs ask for at most this share of the idle nodes; sizes shrink to meet it."),
     ] = 0.95,
     tree: FatTreeOptions = DEFAULT_TREE,
     hop_cost: HopCost = 1000.0,
 ) -> TopologyProblem:
-    """Draw windows of any size: idle nodes in geometric runs, jobs of uniform sizes. Same seed, same files."""
+    """Draw windows: runs of idle nodes of geometric lengths, jobs of uniform sizes. Same seed, same files."""
     # In windows of the NSA paper's workload, the mean run is 3 to 5.
     topology = tree.tree()
     idle_nodes = _idle_runs(topology.size, idle, mean_run, rng)
@@ -46,7 +46,7 @@ def checked_hop_cost(hop_cost: float) -> float:
 
 
 def _idle_runs(size: int, n_idle: int, mean_run: float, rng: np.random.Generator) -> IntArray:
-    # Independent geometric lengths with a given number and sum are a uniformly random composition of the sum. So the
+    # Independent geometric lengths, given their number and sum, form a uniformly random composition of the sum. So the
     # number of idle runs is `n_idle / mean_run`, rounded (fewer if there are too few busy nodes to separate them), and
     # idle and busy nodes are each divided by a random composition.
     if not 1 <= n_idle <= size:
@@ -56,7 +56,7 @@ def _idle_runs(size: int, n_idle: int, mean_run: float, rng: np.random.Generator
     n_busy = size - n_idle
     n_runs = max(1, min(round(n_idle / mean_run), n_busy + 1))
     idle = _composition(n_idle, n_runs, rng)
-    # The cluster may begin or end with an idle run: the outer busy runs may be empty.
+    # The cluster may begin or end with an idle run, so the outer busy runs may be empty.
     busy = _composition(n_busy + 2, n_runs + 1, rng) - np.bincount([0, n_runs], minlength=n_runs + 1)
     lengths = np.insert(busy, np.arange(1, n_runs + 1), idle)
     return np.flatnonzero(np.repeat(np.arange(2 * n_runs + 1) % 2, lengths))
@@ -72,9 +72,9 @@ def _fitting_sizes(n_jobs: int, nodes: Range, n_idle: int, load: float, rng: np.
     spare = int(load * n_idle) - n_jobs * smallest
     if spare < 0:
         raise UsageError(
-            f"{n_jobs} jobs of at least {smallest} nodes do not fit a load of {load:g} of {n_idle} idle nodes"
+            f"{n_jobs} jobs of at least {smallest} nodes do not fit into a share of {load:g} of {n_idle} idle nodes"
         )
-    # Drawn above the smallest size, so that shrinking them in proportion keeps every job at that size or more.
+    # What jobs get above the smallest size; shrinking it in proportion keeps every job at that size or more.
     above: IntArray = rng.integers(0, largest - smallest, size=n_jobs, endpoint=True)
     asked = int(above.sum())
     return smallest + (above if asked <= spare else above * spare // asked)

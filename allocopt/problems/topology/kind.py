@@ -11,7 +11,10 @@ from allocopt.problems.kind import DATA, Codec, Generator, NodeMap, ProblemKind,
 from allocopt.problems.topology.problem import Allocation, TopologyProblem, verify_allocation
 
 FEW_JOBS = 12
-"""Most jobs of a FREE window that is usually solved to optimality; prices bound larger ones better and faster."""
+"""FREE windows of up to this many jobs are usually solved to optimality.
+
+Prices bound larger ones better and faster.
+"""
 
 FEW_STEPS = 1000  # steps of the search whose allocation speeds up the proof after it
 SIDE_CONSTRAINTS = "placement rules and fragmentation weights"

@@ -172,7 +172,7 @@ class TopologyProblem:
         return self if strategy == self.strategy else replace(self, strategy=Strategy(strategy))
 
     def without_nodes(self, nodes: Iterable[int]) -> "TopologyProblem":
-        """Return the same window without some nodes, such as nodes under maintenance, idle or not.
+        """Return the same window without some nodes, such as those under maintenance; they need not be idle.
 
         Raises `InvalidProblemError` if a node does not exist, or if too few nodes remain for the jobs.
         """

@@ -98,8 +98,9 @@ def _steps_of_scas(problem: TopologyProblem) -> float:
 def _least_scas(problem: TopologyProblem) -> Fraction:
     """Return the least cost of disjoint blocks.
 
-    Some place within the largest size has no block across it, so the circle is cut at each of these places in turn. A
-    place is skipped if no packing that is new there can be cheaper than the best one so far.
+    Among the first places, as many as the largest size has nodes, at least one has no block across it. So the circle is
+    cut at each of these places in turn. A place is skipped if no packing that is new there can be cheaper than the best
+    one so far.
     """
     sizes, counts = np.unique(problem.sizes, return_counts=True)
     costs = block_costs(problem, sizes)
@@ -202,9 +203,10 @@ class _FreeSearch:
     """Search that assigns leaf after leaf to the jobs.
 
     A state holds the nodes of each job in earlier pods, and in all earlier leaves. Under the prices, each job has a
-    best way to continue if no other job is there. The *loss* of a choice is what jobs gain less than that, plus the
-    part of the groups' worth that is not paid. The saving of an allocation is the bound by the prices less all losses.
-    So the search follows only choices whose losses stay below the distance between that bound and the claimed cost.
+    best way to continue if no other job is there. The *loss* of a choice is how much less jobs gain than in their best
+    way, plus the part of the groups' worth that is not paid. The saving of an allocation is the bound by the prices
+    less all losses. So the search follows only choices whose losses stay below the distance between that bound and the
+    claimed cost.
     """
 
     def __init__(self, problem: TopologyProblem, classes: Iterable[PartClass]) -> None:
@@ -313,7 +315,7 @@ class _FreeSearch:
                 yield following, lost
 
     def _choices(self, at: int, job: _JobState) -> list[tuple[int, int]]:
-        """Return each number of nodes that a job may take from a leaf, and its loss against its best way."""
+        """Return each number of nodes that a job may take from a leaf, and the loss against the job's best way."""
         n, before, placed = job
         best = self.best_alone(n, at, before, placed)
         found = []
@@ -336,7 +338,7 @@ class _FreeSearch:
         return None if further == IMPOSSIBLE else gain + further
 
     def _best_alone(self, n: int, at: int, before: int, placed: int) -> int:
-        """Return the most that a job gains from a leaf on, times its nodes, if no other job takes nodes."""
+        """Return the most that a job gains from leaf ``at`` on, times its nodes, if no other job takes nodes."""
         if at == len(self.leaves):
             return 0 if placed == n else IMPOSSIBLE
         if n - placed > self.behind[at]:

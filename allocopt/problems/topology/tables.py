@@ -70,7 +70,7 @@ def _tree(groups: IntArray, n_groups: IntArray, weights: FloatArray) -> GroupTre
     return GroupTree(first_child, children, weight, idle, leaf_positions, leaf_first)
 
 
-TREE_KERNELS = (_tree,)  # entries that `group_tree` calls
+TREE_KERNELS = (_tree,)  # compiled functions that `group_tree` calls
 
 
 def group_tree(encoding: Encoding) -> GroupTree:
@@ -88,11 +88,11 @@ def job_classes(
     """Return the classes of equal jobs, and the class of every job.
 
     Classes are sorted by size, then by the first job with the same rules. If the fragmentation has a weight and
-    ``leftover_is_job``, the leftover is one more job, the last one, in its own class. Otherwise its weight is a field
-    of the classes.
+    ``leftover_is_job`` is set, the leftover is one more job, the last one, in its own class. Otherwise its weight is a
+    field of the classes.
     """
     placements = [job.placement or EVERYWHERE for job in problem.jobs]
-    # Reversed, so that equal rules get the index of the first job.
+    # Reversed, so that equal rules get the index of the first job that has them.
     first = {placement: index for index, placement in reversed(list(enumerate(placements)))}
     keys = np.array([problem.sizes, [first[placement] for placement in placements]])
     found, example, of_job = np.unique(keys, axis=1, return_index=True, return_inverse=True)
@@ -118,7 +118,8 @@ def job_classes(
     for r, placement in enumerate(rules):
         step[r, :-1] = np.maximum(segment_sizes(placement.segments, problem.topology), 1)
         if placement.within is not None:
-            # A group has all nodes of the job or none. Segments divide their number, so this rule implies theirs.
+            # With `within`, a group holds all nodes of the job or none, so the step is the job's size. It is a multiple
+            # of the segment size, so the segment rule holds too.
             step[r, level_index(problem.topology, placement.within)] = sizes[r]
         if placement.prefer is not None:
             bonus[r, level_index(problem.topology, placement.prefer.level)] = placement.prefer.penalty / encoding.scale
@@ -162,7 +163,10 @@ def node_prices(problem: TopologyProblem, prices: FloatArray) -> PartPrices:
 
 
 def group_prices(problem: TopologyProblem, encoding: Encoding, charge: FloatArray) -> PartPrices:
-    """Return the certificate of the prices of 0, 1, .. all idle nodes of each vertex of `group_tree`, in order."""
+    """Return the certificate of prices of parts.
+
+    ``charge`` holds the prices of 0, 1, .. up to all idle nodes of each vertex of `group_tree`, in order.
+    """
     rows = problem.topology.groups_of(problem.idle_nodes)
     classes, start = [], 0
     for level, (row, given) in enumerate(zip(encoding.groups, rows, strict=True), 1):
@@ -210,4 +214,4 @@ class Blocks:
         return np.array([left[job.nodes].pop() for job in problem.jobs], dtype=np.int64)
 
 
-BLOCK_KERNELS = (circular_block_costs,)  # entries that `Blocks.of` calls
+BLOCK_KERNELS = (circular_block_costs,)  # compiled functions that `Blocks.of` calls

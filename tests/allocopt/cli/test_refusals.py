@@ -364,7 +364,7 @@ BAD_FILES: dict[str, list[tuple[str, str]]] = {
         (f"{LOCALITY}\ncompute,depth-first,1,0,11", "line 2: requested_s is '0', must be a number of seconds, more"),
         (f"{LOCALITY},gpus\ncompute,depth-first,1,10,11,2", "line 1: has the column gpus 2 times"),
         (f"{LOCALITY}\ncompute,depth-first,1,10,x", "line 2: service_s is 'x', must be a number"),
-        (f"{LOCALITY}\ncompute,depth-first,1,10", "line 2: does not have 5 columns as line 1"),
+        (f"{LOCALITY}\ncompute,depth-first,1,10", "line 2: must have 5 columns, as line 1"),
     ],
     "calibrate power bad.csv": [
         ("active_cores\n1\n", "line 1: has no column power_w; the columns of measurements are active_cores, power_w"),

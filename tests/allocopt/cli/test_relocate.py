@@ -303,7 +303,7 @@ def test_a_job_of_a_reservation_stays_on_its_nodes(run: Run, site: Path) -> None
     # Its reservation is not given: nobody knows where it might go.
     answer = run(*files(site), "--drain", "n0")
     assert answer.code == 4
-    assert "running jobs that stay, of reservations that are not given: 1" in answer.err
+    assert "running jobs that stay, because their reservation is not given: 1" in answer.err
 
 
 def test_a_job_of_a_reservation_starts_on_its_nodes(run: Run, site: Path) -> None:

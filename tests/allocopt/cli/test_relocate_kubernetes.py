@@ -197,7 +197,7 @@ def test_a_budget_means_the_pods_of_its_namespace_and_selector(
 
 def test_more_deletions_than_a_budget_allows_at_once_are_said(relocate: Relocate) -> None:
     objects = [*racks(), pod("a", "n0"), pod("b", "n0"), budget({}, 1)]
-    fault = "2 pods of PodDisruptionBudget ns/b are deleted, which allows 1 at once: wait for new pods in between"
+    fault = "2 pods of PodDisruptionBudget ns/b are deleted, but it allows only 1 at once: wait for new pods in between"
     assert fault in relocate(objects, "--drain", "n0").err
 
 
@@ -508,7 +508,7 @@ def test_a_pod_above_what_must_start_is_not_stopped_for_it(relocate: Relocate) -
     waiting = pod("w", None, "Job", cpu="8", priority=10)
     answer = relocate([node("n0"), *full, waiting], "--start", "ns/w")
     assert answer.code == 4
-    assert "of higher priority than what must start, which move but do not stop: 1" in answer.err
+    assert "of higher priority than those that must start, which may move but not stop: 1" in answer.err
     waiting["spec"]["priority"] = 1000
     assert relocate([node("n0"), *full, waiting], "--start", "ns/w").code == 0
 
@@ -517,7 +517,7 @@ def test_a_gang_of_two_kinds_of_pods_starts(relocate: Relocate) -> None:
     gang = [pod("w0", None, "Job", cpu="8", annotations=GANG), pod("w1", None, "Job", cpu="2", annotations=GANG)]
     found = json.loads(relocate([*racks(1, 2), pod("x", "n0"), *gang], "--start", "train", "--json").out)
     assert sorted(found["started"]) == ["ns/train", "ns/train (2)"]
-    fault = "its pods have different requests, and must stay within one group"
+    fault = "its pods have different requests, but must stay within one group"
     assert fault in relocate([*racks(2, 2), pod("x", "n0"), *gang], "--start", "train", "--within", "leaf").err
 
 
@@ -545,7 +545,7 @@ def test_a_gang_of_which_pods_are_missing_does_not_start(relocate: Relocate) -> 
     }
     gang = pod("w", None, "Job", labels={"scheduling.x-k8s.io/pod-group": "t"})
     answer = relocate([*racks(), pod("x", "n0"), gang, {**group, "spec": {"minMember": 2}}], "--start", "t")
-    assert answer.err.splitlines()[-1].endswith("--start t: it needs 2 pods, 1 of them exist")
+    assert answer.err.splitlines()[-1].endswith("--start t: it needs 2 pods, but only 1 exist")
 
 
 # Faults of files.

@@ -207,7 +207,7 @@ KNAPSACK_FAULTS = [
     ("used", {"cores": 1}, "used", "unknown resource 'cores'; the capacity has nodes"),
     ("jobs", [], "jobs", "is an empty list, list should have at least 1 item"),
     ("jobs[0].request", DELETE, "jobs[0].request", "is missing"),
-    ("jobs[0].wait_s", DELETE, "jobs[0].wait_s", "is missing, the objective 'capability' needs it of job '1'"),
+    ("jobs[0].wait_s", DELETE, "jobs[0].wait_s", "is missing; the objective 'capability' needs it for job '1'"),
     ("objective", "best", "objective", "is 'best', must be 'capability', 'capacity' or 'linear'"),
     ("weights", [1, 2], "weights", "has 2 values, must have 3: w1, w2, w3"),
     ("weights[1]", -2, "weights[1]", "is -2"),

@@ -233,7 +233,7 @@ def test_a_solution_without_the_key_of_any_kind_is_told(tmp_path: Path) -> None:
     path = tmp_path / "solution.json"
     path.write_text('{"format": "allocopt-solution", "version": 1, "strategy": null}', encoding="utf-8")
     with pytest.raises(
-        BadFileError, match=r"json: top level: has none of placements, selected, placed, steps, allocation"
+        BadFileError, match=r"json: top level: has none of the keys placements, selected, placed, steps, allocation"
     ):
         read_solution(path)
 

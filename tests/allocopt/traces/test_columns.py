@@ -235,7 +235,7 @@ def test_a_fault_behind_a_line_of_a_delimiter_has_its_own_line(tmp_path: Path) -
 
 
 def test_a_date_of_lsf_without_a_year_says_how_to_have_one(tmp_path: Path) -> None:
-    with pytest.raises(BadFileError, match="'Mar  1 00:00', has no year: set LSB_DISPLAY_YEAR=Y"):
+    with pytest.raises(BadFileError, match="'Mar  1 00:00', has no year; set LSB_DISPLAY_YEAR=Y"):
         read(tmp_path, "JOBID|STAT|SUBMIT_TIME|RUN_TIME|SLOTS\n1|DONE|Mar  1 00:00|5 second(s)|1\n")
 
 

@@ -120,7 +120,7 @@ CROWDED = problem(
         ([(1, 0, 10), (1, 1, 10)], "guest 'b' is placed twice"),
         ([(0, 0, 10), (1, 0, 10), (2, 0, 10)], "host 'h' has 3 guests, at most 2"),
         ([(1, 0, 50), (2, 0, 50)], "the guests of host 'h' get 100 % of its cores, the limit is 90 %"),
-        ([(0, 0, 10), (1, 0, 10)], "the jobs on host 'h' take 1.2000 of its memory"),
+        ([(0, 0, 10), (1, 0, 10)], "the jobs on host 'h' take 1.2000 times its memory"),
     ],
 )
 def test_a_broken_rule_is_named(places: list[tuple[int, int, int]], fault: str) -> None:

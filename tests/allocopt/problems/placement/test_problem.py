@@ -49,7 +49,11 @@ def test_the_cost_is_that_of_the_hops_and_of_the_jobs_left_out_by_default_more_t
         ({"tasks": 3, "nodes": (2, 3), "most_tasks": 2}, {0: 3}, "gets 1 nodes"),
         ({"tasks": 4, "nodes": (1, 3), "most_tasks": 2}, {0: 3, 1: 1}, "has 3 tasks on a node, at most 2 are allowed"),
         ({"tasks": 1}, {8: 1}, "gets node 8, which does not exist"),
-        ({"tasks": 2, "nodes": (2, 2), "sets": ((0, 1), (2, 3))}, {1: 1, 2: 1}, "do not lie in one of its node sets"),
+        (
+            {"tasks": 2, "nodes": (2, 2), "sets": ((0, 1), (2, 3))},
+            {1: 1, 2: 1},
+            "do not all lie in one of its node sets",
+        ),
         ({"tasks": 2, "nodes": (2, 2), "most_groups": (0, 1)}, {3: 1, 4: 1}, "spans 2 groups of level 2, may span 1"),
         (
             {"tasks": 4, "nodes": (4, 4), "segments": (1, 2)},
@@ -95,11 +99,11 @@ def test_no_two_jobs_together_get_more_than_is_free_or_share_with_one_that_is_al
         ),
         (
             {"jobs": (PlacementJob("a", request(SHAPE, 6, (6, 6), segments=(2, 3))),)},
-            r"jobs\[0\].segments: has parts of 2 nodes, which must divide those of 3 above",
+            r"jobs\[0\].segments: has parts of 2 nodes, must divide the 3 nodes of parts at a higher level",
         ),
         (
             {"jobs": (PlacementJob("a", request(SHAPE, 6, (3, 3), segments=(0, 2))),)},
-            r"jobs\[0\].segments: has parts of 2 nodes, but the job gets 3 to 3 nodes, none of which is a multiple",
+            r"jobs\[0\].segments: has parts of 2 nodes, but the job gets 3 to 3 nodes, and none of these numbers is",
         ),
         ({"jobs": (PlacementJob("a", request(SHAPE, 0)),)}, r"jobs\[0\].tasks: is 0"),
         ({"jobs": (PlacementJob("a", request(SHAPE, per_task=(1,))),)}, r"jobs\[0\].per_task: must have an amount"),

@@ -347,7 +347,7 @@ SOUND = {
         ("a,a\n1,1\n", _EXPECTED),
         ('{"a": 1}\n', _EXPECTED),
         ("update,loss\n", "holds no rows"),
-        ("update,loss\n1\n", "line 2: does not have 2 columns as line 1"),
+        ("update,loss\n1\n", "line 2: must have 2 columns, as line 1"),
         ("[]", "holds no rows"),
         ("[1]", "row 1: is 1, must be an object"),
         ('{"a": 1}\n[2]\n', "line 2: is a list, must be an object"),
