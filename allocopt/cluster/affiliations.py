@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Affiliations:
-    """The topologies that lines of nodes and partitions name (slurm.conf(5), Topology).
+    """The topologies that the NodeName and PartitionName lines of slurm.conf name (their key Topology).
 
     Parameters
     ----------
     units
-        The nodes that join a switch or block, by the topology's name and the path of names down to it.
+        For each switch or block, the nodes that join it. The key is the name of the topology, and the names on the path
+        down to the switch or block.
     partitions
-        The nodes of the partitions that use a topology, by its name.
+        For the name of each topology, the nodes of the partitions that use it.
     nodes
         Names of all nodes.
     """

@@ -18,7 +18,7 @@ ALL = "all"
 UNKNOWN_MEMORY_MIB = 2**40
 """Memory in tables for a node whose memory is unknown: enough for all jobs."""
 THOUSANDTHS = 1000
-"""Cores and GPUs are counted in thousandths, because Kubernetes and its traces share fractions of them."""
+"""Cores and GPUs are counted in thousandths, because pods and jobs of some traces ask for fractions of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class ClusterNode:
     use
         The resources that running jobs occupy.
     cpus_per_core
-        CPUs (threads) per core, if jobs ask for CPUs and get whole cores.
+        CPUs (threads) per core, if jobs ask for CPUs and get whole cores; otherwise 1.
     """
 
     name: str
@@ -147,9 +147,10 @@ class Cluster:
         reservations: Sequence[Reservation] = (),
         closed: Mapping[str, str] | None = None,
     ) -> "Cluster":
-        """Return the cluster of the nodes that are also in the topology, if there is one; remarks count the others.
+        """Return the cluster of the nodes, or with a topology, of those nodes that are also in it.
 
-        Raises `InvalidProblemError` if a node is given twice, or no node is left.
+        Remarks count the nodes that are left out. Raises `InvalidProblemError` if a node is given twice, or no node is
+        left.
         """
         known: dict[str, ClusterNode] = {}
         for node in nodes:
@@ -238,7 +239,7 @@ class Cluster:
         return cls.of(map(ClusterNode, topology.nodes), topology, is_exclusive=True)
 
     def reserved(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the nodes to which jobs of a reservation are confined (empty for any), and those closed to them.
+        """Return the only nodes that jobs of a reservation may use, empty if any, and the nodes that they may not use.
 
         The name is empty for jobs without a reservation. Some of the nodes may be missing in the cluster.
         """
@@ -248,7 +249,7 @@ class Cluster:
         return held if own is not None and not own.is_flexible else frozenset(), frozenset(closed - held)
 
     def in_whole_nodes(self) -> "Cluster":
-        """Return the cluster reduced to its topology and to whether its nodes take jobs and are in use."""
+        """Return the cluster with only its topology and, for each node, whether it takes jobs and if it is in use."""
         nodes = (
             ClusterNode(one.name, away=one.away, use=NodeUse(cores=0 if one.use.is_idle else 1)) for one in self.nodes
         )
@@ -362,7 +363,7 @@ class Cluster:
         return found
 
     def partition(self, name: str | None) -> Partition | None:
-        """Return a partition by name, the default one for None; None if the cluster has no partitions."""
+        """Return the partition of this name, or the default one for None. If there are no partitions, return None."""
         if not self.partitions:
             return None
         if name is None:
@@ -377,15 +378,15 @@ class Cluster:
 def _among(
     partitions: Iterable[Partition], nodes: Collection[str], why: str
 ) -> tuple[tuple[Partition, ...], dict[str, str]]:
-    """Return the partitions with some of the nodes, and ``why`` for each of the others, which are closed."""
+    """Return the partitions with any of the nodes, reduced to these; and ``why`` by name for each other partition."""
     kept = [replace(one, nodes=tuple(name for name in one.nodes if name in nodes)) for one in partitions]
     return tuple(one for one in kept if one.nodes), {one.name: why for one in kept if not one.nodes}
 
 
 def amounts_in_words(resources: Sequence[str], amounts: IntArray) -> str:
-    """Return amounts, counted as in `Cluster.capacity`, in words, without those that are 0.
+    """Return amounts in words, such as ``4 cores, 16 GiB, 1 a100 GPU``; amounts of 0 are left out.
 
-    GPUs of a type are not counted again as GPUs of any type.
+    Amounts are counted as in `Cluster.capacity`. GPUs of a type are not counted again as GPUs of any type.
     """
     found = dict(zip(resources, amounts.tolist(), strict=True))
     of_types = {name: amount for name, amount in found.items() if name.startswith(f"{GPUS}:")}

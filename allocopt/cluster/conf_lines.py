@@ -27,7 +27,7 @@ _SPELLED = {
         " AggregatedBlock"
     ).split()
 }
-# A value in quotes may hold anything. A bare value ends at a space; after an empty value the next key is not a value.
+# A value in quotes may hold anything. A bare value ends at a space; it is empty if a key follows.
 _PAIR = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(?:\"([^\"]*)\"|(?![A-Za-z_]\w*\s*=)([^\s\"]*))(?=\s|$)")
 _FIRST_WORD = re.compile(r"\s*([^\s=]*)")
 # In Slurm's files a backslash escapes the next character.
@@ -44,7 +44,7 @@ def names_in(path: Path | str, place: str, hostlist: str | None, expander: Hostl
 
 @dataclass(frozen=True, slots=True)
 class ConfLine:
-    """The values of a line by key, in lower case. Errors name file and line."""
+    """The values of a line by key; keys are in lower case. Errors name file and line."""
 
     path: Path
     place: str  # in the file, such as ``line 3``
@@ -80,7 +80,7 @@ class ConfLine:
         return int(text)
 
     def sizes(self, key: str) -> list[int]:
-        """Return the numbers of nodes of a key; a missing key counts as empty."""
+        """Return the value of a key, a list of numbers of nodes; a missing key counts as empty."""
         parts = [part.strip() for part in self.values[key].split(",")] if key in self.values else []
         if not all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
             raise self.error(f"{self.spelled(key)} is {shown(self.values[key])}, must be numbers of nodes such as 4,16")

@@ -28,9 +28,9 @@ class Downtime:
         The nodes are down on ``[begin_s, end_s)``, in seconds after the first job of the trace was submitted;
         ``end_s`` is infinite if they stay down.
     is_announced
-        Whether schedulers know of the downtime before it begins. If so, no job starts on these nodes if by its
-        estimate it would still run when the downtime begins; jobs that still run then continue. If not, jobs that run
-        on these nodes when the downtime begins are stopped and join the queue again.
+        Whether schedulers know of the downtime before it begins. If they do, a job does not start on these nodes if it
+        would, by its estimate, still run when the downtime begins; a job that still runs then continues. If they do
+        not, the jobs that run on these nodes when the downtime begins are stopped and join the queue again.
 
     Raises
     ------
@@ -97,5 +97,7 @@ def read_downtimes(path: Path, nodes: Collection[str] | None = None) -> tuple[Do
         unknown = [] if nodes is None else [name for name in found[-1].nodes if name not in nodes]
         if unknown:
             fault = f"the machine has no node {shown(unknown[0])}"
-            raise bad_file(path, place, f"{fault}; remove it from this file, too, if it takes no jobs at all")
+            raise bad_file(
+                path, place, f"{fault}; if the machine leaves it out because it takes no jobs, remove it from this file"
+            )
     return tuple(found)

@@ -1,8 +1,8 @@
 """Resources of Flux: JSON graphs (JGF), recipes for their generation (GRUG), resource sets (R) and their status.
 
-In flux-sched's subsystem ``containment`` a cluster contains racks or other groups, these contain nodes, and these
-sockets, cores, GPUs and memory. A resource set of version 1 (RFC 20) lists ranks with their cores and GPUs; it may have
-a graph under ``scheduling``.
+In flux-sched's subsystem ``containment`` a cluster contains racks or other groups, these contain nodes, and nodes
+contain sockets, cores, GPUs and memory. A resource set of version 1 (RFC 20) lists ranks with their cores and GPUs; it
+may have a graph under ``scheduling``.
 """
 
 import re
@@ -24,11 +24,11 @@ from allocopt.files.models import FileModel, validated
 if TYPE_CHECKING:
     import networkx as nx
 
-MOST_DEEP, MOST_MADE = 64, 1_000_000  # greatest depth of vertices, and largest number made from a recipe
+MOST_DEEP, MOST_MADE = 64, 1_000_000  # largest depth of a vertex; largest number of vertices from a recipe
 _MIB = {"": 1.0, "KB": 1 / 1024, "MB": 1.0, "MIB": 1.0, "GB": 1024.0, "GIB": 1024.0, "TB": 1024.0**2}
 
 
-# Most keys of a vertex do not affect which jobs fit where.
+# Other keys of a vertex are ignored, because they do not affect which jobs fit where.
 class _Metadata(FileModel, extra="ignore"):
     type: str
     size: Annotated[float, Field(ge=0, lt=2**40)] = 1
@@ -89,7 +89,7 @@ class _ResourceSet(FileModel, extra="ignore"):
             names += names_in(place, "nodelist", hostlist, HostlistExpander())
         ranks = [rank for row in self.execution.rows for rank in _ids(row.rank, place, "rank")]
         if len(set(ranks)) < len(ranks) or (names and len(names) != len(ranks)):
-            raise bad_file(place, f"has {len(ranks)} ranks and {len(names)} names of nodes, must have one each")
+            raise bad_file(place, f"has {len(ranks)} ranks and {len(names)} node names, must have one name per rank")
         order = {rank: number for number, rank in enumerate(sorted(ranks))}
         features: dict[int, set[str]] = {rank: set() for rank in ranks}
         for name, told in (self.execution.properties or {}).items():
@@ -122,10 +122,11 @@ def _ids(told: str | int, place: str, key: str) -> list[int]:
 
 
 def flux_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]]) -> Cluster:
-    """Return the cluster of the first object; running jobs use the resource sets after it.
+    """Return the cluster that the first object describes; the later objects are the resource sets of running jobs.
 
-    An object is a JSON graph, a resource set, or the input of ``flux resource status`` and ``list``: resource sets with
-    the ranks that are offline, drained, excluded or allocated. Raises `BadFileError` that names the place.
+    An object is a JSON graph, a resource set, or what ``flux resource status`` and ``flux resource list`` can read from
+    a file: resource sets, with the ranks that are offline, drained, excluded or allocated. Raises `BadFileError` that
+    names the place.
     """
     (path, first), *allocations = objects
     resources, *in_use = _resource_sets(first, path)
@@ -159,12 +160,12 @@ def flux_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]]) -> Cluster:
                 before = nodes[name].use
                 gpus = Counter(before.gpus) + Counter(node.gpus)
                 nodes[name] = replace(nodes[name], use=NodeUse(before.cores + node.cores, 0, dict(gpus)))
-    told = [f"nodes of allocations that the cluster does not have, ignored: {missing}"] if missing else []
+    told = [f"allocated nodes that are not in the cluster, ignored: {missing}"] if missing else []
     return Cluster.of(nodes.values(), topology, remarks=[*remarks, *told])
 
 
 def _resource_sets(obj: Mapping[str, Any], path: Path) -> list[Mapping[str, Any]]:
-    # Return the resources, followed by the allocated ones.
+    # Return the resource set of the cluster and, if it is given, that of the allocated resources.
     if "graph" in obj or "execution" in obj:
         return [obj]
     resources = obj.get("R") or obj.get("all")

@@ -54,10 +54,10 @@ def tree_of_graph(graph: Graph) -> NamedTree:
     """Return the tree of a network, which is an undirected or directed graph.
 
     The attribute ``kind`` (or ``type``, ``role``) of a vertex says whether it is a node or a switch; if no vertex is
-    called a node, those with one link are nodes. The name of a vertex is its attribute ``name``, or the vertex. The
-    root is the vertex whose attribute ``root`` is true; by default, a vertex without incoming links in a directed
-    graph, the center of an undirected one. Raises `InvalidProblemError` if there are no nodes, a name is given twice,
-    or the hops between the nodes are not those of a tree.
+    called a node, those with one link are nodes. The name of a vertex is its attribute ``name``; without this
+    attribute, the vertex itself. The root is the vertex whose attribute ``root`` is true. By default, it is a vertex
+    without incoming links in a directed graph, and the center of an undirected graph. Raises `InvalidProblemError` if
+    there are no nodes, a name is given twice, or the hops between the nodes are not those of a tree.
     """
     names = {vertex: str(data.get("name", vertex)) for vertex, data in graph.nodes(data=True)}
     named: Graph = nx.relabel_nodes(graph, names)
@@ -73,8 +73,12 @@ def tree_of_graph(graph: Graph) -> NamedTree:
     hosts = [vertex for vertex, kind in kinds.items() if kind in _HOSTS]
     hosts = hosts or [vertex for vertex, kind in kinds.items() if links.degree[vertex] == 1 and kind not in _SWITCHES]
     if not hosts:
-        raise InvalidProblemError("", "has no nodes: vertices with one link, or whose attribute kind is node")
-    # A switch that leads to no node only lengthens the graph, and would move its center.
+        raise InvalidProblemError(
+            "",
+            "has no nodes; a node is a vertex whose attribute kind is node or, if no vertex has that attribute, "
+            "one with a single link",
+        )
+    # Remove switches that lead to no node: they would only move the center of the graph.
     held = {*hosts, *(vertex for vertex, is_root in links.nodes(data="root") if is_root)}
     ends = [vertex for vertex in links if vertex not in held and links.degree[vertex] == 1]
     while ends:
@@ -86,7 +90,7 @@ def tree_of_graph(graph: Graph) -> NamedTree:
     if nx.is_forest(links) and all(links.degree[host] <= 1 for host in hosts):
         return tree_of_switches(list(_switches(named, links, set(hosts))))
     if len(hosts) > _MOST_COUNTED:
-        raise InvalidProblemError("", f"has cycles and {len(hosts)} nodes; hops are counted for up to {_MOST_COUNTED}")
+        raise InvalidProblemError("", f"has cycles and {len(hosts)} nodes, must have at most {_MOST_COUNTED}")
     from scipy.sparse.csgraph import dijkstra
 
     position = {vertex: index for index, vertex in enumerate(links)}
@@ -97,7 +101,7 @@ def tree_of_graph(graph: Graph) -> NamedTree:
         first, second = np.argwhere(np.isinf(apart))[0]
         raise InvalidProblemError("", f"nodes {hosts[first]!r} and {hosts[second]!r} are not connected")
     hops: IntArray = apart.astype(np.int64)
-    # The hops are those of a tree if they are ultrametric: being within a distance is an equivalence relation.
+    # The hops are those of a tree if being at most h hops apart is an equivalence relation for each h (ultrametric).
     steps = [int(step) for step in np.unique(hops) if step > 0]
     # A group is identified by its first node.
     firsts_of = [np.argmax(hops <= step, axis=1) for step in steps]
@@ -116,7 +120,7 @@ def tree_of_graph(graph: Graph) -> NamedTree:
 
 
 def graph_of(cluster: NamedTree) -> Graph:
-    """Return a cluster as a graph of networkx, with the attributes ``kind`` and ``level``, 0 for nodes."""
+    """Return a cluster as a graph of networkx; vertices have the attributes ``kind`` and ``level`` (0 for nodes)."""
     # Names of vertices must be unique.
     used = set(cluster.nodes)
     vertices: list[list[str]] = []

@@ -9,7 +9,7 @@ from allocopt.cluster.topology import LARGEST_CLUSTER
 from allocopt.errors import AllocoptError
 from allocopt.files.faults import shown
 
-MOST_DIGITS = 18  # in a number of a name, because 64 bits hold no more; longer ones count as text
+MOST_DIGITS = 18  # largest number of digits of a number in a name; 64 bits hold no more
 LONGEST_NAME = 255  # characters; no operating system takes a longer name
 _ITEMS = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _PARTS = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")

@@ -1,7 +1,8 @@
 """InfiniBand fabrics as ``ibnetdiscover`` prints them: switches, channel adapters, and the links of their ports.
 
-A host may have several adapters, each on another leaf switch (rails), and a leaf switch several spines. The level of a
-switch is its distance from the nearest host. Two hosts meet at the lowest level up to which switches connect them.
+A host may have several adapters, each on another leaf switch (rails), and a leaf switch may have links to several
+spines. The level of a switch is its distance from the nearest host. Two hosts meet at the lowest level such that the
+switches up to this level connect them.
 """
 
 import re
@@ -15,12 +16,13 @@ from allocopt.files.faults import bad_file
 
 _OWNER = re.compile(r'(Switch|Ca|Rt)\s+\d+\s+"([^"]+)"\s*#\s*"([^"]*)"')
 _PORT = re.compile(r'\[\d+\](?:\([0-9a-fA-F]+\))?\s+"([^"]+)"')
-# The description of a host's adapter is the names of host and adapter; that of other adapters names the vendor.
+# The description of a host's adapter begins with the host's name, followed by the adapter's; other adapters name the
+# vendor instead.
 _HOST = re.compile(r"(\S+) (?:mlx|hca|ib|HCA|bnxt|irdma)\S*")
 
 
 def ibnetdiscover_tree(text: str, path: Path) -> NamedTree:
-    """Return the tree of the fabric in a file's text. Raises `BadFileError` that names the line if it has none."""
+    """Return the tree of the fabric in a file's text. Raises `BadFileError` for an invalid line, or without hosts."""
     fabric, unknown = _fabric(text, path)
     hosts = sorted(vertex for vertex, is_host in fabric.nodes(data="host") if is_host and fabric.degree[vertex])
     if not hosts:

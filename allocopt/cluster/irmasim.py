@@ -9,11 +9,11 @@ from allocopt.errors import UsageError
 CONTENTION = ContentionConstants(b=-1.85e-5, c=32_000.0, da=1.75, db=3_500.0, dc=45_000.0, dd=3_000.0)
 """Table III, for 3.4 GHz; the paper prints no constants for the other clocks."""
 IDLE_SHARE = 0.05
-"""Share of the processor's power that it draws when idle, from IRMaSim's code; Table III has no such column."""
+"""Idle power of a processor, as a share of its power in `WATTS`. From IRMaSim's code; Table III does not give it."""
 WATTS: Mapping[float, tuple[float, float]] = MappingProxyType({3.4: (6.14, 5.59), 2.5: (3.51, 3.20), 1.7: (2.31, 1.59)})
 """Table III: power of a core and of the processor in watts, by clock in GHz."""
 HETEROGENEOUS: Mapping[float, int] = MappingProxyType({3.4: 8, 2.5: 4, 1.7: 3})
-"""The heterogeneous cluster of section VI: number of nodes by clock in GHz. The homogeneous one has 15 at 3.4."""
+"""The heterogeneous cluster of section VI: number of nodes by clock in GHz. The homogeneous one has 15 at 3.4 GHz."""
 BANDWIDTH_MB_S, MEMORY_MB, CORES = 38_400.0, 8_000.0, 4
 
 

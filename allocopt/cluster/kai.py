@@ -1,7 +1,7 @@
 """Reads snapshots of the KAI scheduler, which its plug-in ``snapshot`` serves at ``/get-snapshot``, zipped or not.
 
 The archive holds one file, ``snapshot.json``, with the keys ``config``, ``schedulerParams``, ``rawObjects`` and maybe
-``discovery``; ``rawObjects`` has a list of Kubernetes objects by kind, without their kinds
+``discovery``. ``rawObjects`` has one list of objects for each kind; the objects do not state their kind
 (https://github.com/NVIDIA/KAI-Scheduler: pkg/scheduler/plugins/snapshot/snapshot.go, docs/plugins/snapshot.md).
 """
 

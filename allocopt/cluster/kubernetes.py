@@ -49,7 +49,7 @@ GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.int
 GPU_LABELS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "gpu.intel.com/product")
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 
-_TOLERATED = frozenset(GPU_RESOURCES)  # keys of taints that Kubernetes lets pods with GPUs tolerate
+_TOLERATED = frozenset(GPU_RESOURCES)  # keys of taints that pods with GPUs tolerate automatically
 _HARMLESS = (
     "pods",
     "ephemeral-storage",
@@ -65,16 +65,16 @@ class _Use:
     def __init__(self, objects: KubernetesObjects) -> None:
         self.in_use: dict[str, Counter[str]] = {}
         self.daemons: dict[str, Counter[str]] = {}
-        self.claiming = 0  # pods that have devices by claims (DRA)
+        self.claiming = 0  # number of pods that get devices through resource claims (DRA)
         for where, node, pod in objects.on_nodes:
             self.claiming += bool(pod.spec.claims)
-            # These pods never end, so no job waits for their resources.
+            # Pods of the node and of DaemonSets never end, so no job waits for their resources.
             held = self.daemons if pod.of_node else self.in_use
             held.setdefault(node, Counter()).update(pod.requests(where))
 
 
 def _tolerates(objects: KubernetesObjects, node: Node, taint: Taint) -> bool:
-    """Return whether pods with GPUs, or pods of a flavor of the node, tolerate a taint."""
+    """Return whether pods with GPUs, or pods of a ResourceFlavor that the node has, tolerate a taint."""
     flavors = (flavor.spec.tolerations or () for flavor in objects.flavors if flavor.has(node))
     return taint.key in _TOLERATED or any(one.covers(taint) for told in flavors for one in told)
 
@@ -87,8 +87,9 @@ def kubernetes_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]], labels
     objects
         Lists of nodes and pods, or single objects, with the files that they come from.
     labels
-        Labels of the levels, from the top downwards, each once. The default is those of `KNOWN_LABELS` that every node
-        outside the control plane has. Nodes that lack one of the labels are left out.
+        Labels of the levels, from the top downwards, each once. The default is the labels of a Topology of Kueue or KAI
+        among the objects; without one, those of `KNOWN_LABELS` that every node outside the control plane has. Nodes
+        that lack one of the labels are left out.
 
     Raises
     ------
@@ -106,7 +107,7 @@ def kubernetes_cluster(objects: Sequence[tuple[Path, Mapping[str, Any]]], labels
 
 
 def cluster_of(found: KubernetesObjects, path: Path, labels: Sequence[str] = ()) -> Cluster:
-    """Return the cluster of objects with at least one node, without remarks about what is not modelled.
+    """Return the cluster of the objects, at least one of which is a node; no remarks say what is not modelled.
 
     Errors name the file ``path``; see `kubernetes_cluster`.
     """
@@ -142,15 +143,16 @@ def _is_of_control_plane(node: Node) -> bool:
 
 
 def _workers(found: KubernetesObjects) -> list[Node]:
-    """Return the nodes for jobs: those outside the control plane, unless all belong to it, and of a given flavor."""
+    """Return the nodes outside the control plane, or all if none is; if flavors are given, only nodes that have one."""
     workers = [node for node in found.nodes if not _is_of_control_plane(node)] or found.nodes
     return [node for node in workers if not found.flavors or any(flavor.has(node) for flavor in found.flavors)]
 
 
 def level_labels(found: KubernetesObjects, path: Path, labels: Sequence[str] = ()) -> list[str]:
-    """Return the labels of the levels, from the top downwards: ``labels``, or those of a topology, or known ones.
+    """Return the labels of the levels, from the top downwards.
 
-    Raises `BadFileError` if the nodes have labels, but none of the known ones.
+    They are ``labels``; if these are empty, those of a Topology of Kueue or KAI; without one, the known labels that all
+    nodes have. Raises `BadFileError` if there are none of these, but the nodes have other labels.
     """
     workers = _workers(found)
     keys = list(labels) or found.levels(path)
@@ -195,7 +197,7 @@ def _why_away(node: Node, objects: KubernetesObjects) -> tuple[str, ...]:
 
 
 def reasons_away(node: Node, taints: Iterable[Taint]) -> tuple[str, ...]:
-    """Return the reasons why a node takes no pods that do not tolerate the given taints."""
+    """Return the reasons why a node takes no pods, given its taints that the pods do not tolerate."""
     found = list(node.closed)
     # Kubernetes also taints nodes that are cordoned or not ready; such taints add no reason.
     shut = (one.key for one in taints if not one.key.startswith("node.kubernetes.io/") or not found)

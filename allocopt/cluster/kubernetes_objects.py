@@ -84,7 +84,7 @@ class Node(FileModel, extra="ignore"):
 
     @property
     def closed(self) -> tuple[str, ...]:
-        """Reasons why it takes no pods, whatever they tolerate: it is not ready, cordoned or being deleted."""
+        """Reasons why the node takes no pods, whatever taints they tolerate: not ready, cordoned or being deleted."""
         ready = {one.type: one.status for one in self.status.conditions}.get("Ready", "True")
         reasons = ("not ready", ready != "True"), ("cordoned", self.spec.unschedulable)
         found = [why for why, holds in reasons if holds]
@@ -193,8 +193,9 @@ class Pod(FileModel, extra="ignore"):
     def requests(self, where: str) -> dict[str, Fraction]:
         """Return the resources that the pod occupies on its node, as the scheduler of Kubernetes counts them.
 
-        This is the sum of its containers' requests, or a larger request of an init container with the sidecars started
-        before it. A container that shrinks, and still holds more than it requests, counts with what it holds.
+        This is the sum over its containers and sidecars; or, if it is larger, the request of an init container plus
+        those of the sidecars started before it. If a container still holds more than it requests, because it is being
+        resized, what it holds counts.
         """
         held = {one.name: one for one in (*(self.status.containers or ()), *(self.status.initial or ()))}
         total: Counter[str] = Counter()
@@ -230,7 +231,7 @@ def _asked(one: _Container, held: Mapping[str, _ContainerStatus], where: str) ->
     status = held.get(one.name) if one.name else None
     if status is None:
         return asked
-    # Limits of a status may exceed what the container requests.
+    # Limits in the status are not read: they may exceed what the container requests.
     told = (status.allocated or {}, (status.resources and status.resources.requests) or {})
     for amounts in told:
         for key, amount in quantities(where, amounts).items():
@@ -327,7 +328,10 @@ class KubernetesObjects:
                 yield where, pod.spec.node, pod
 
     def levels(self, path: Path) -> list[str]:
-        """Return the labels of the levels of the given topology, empty if there is none."""
+        """Return the labels of the levels of the given Topology; empty if there is none.
+
+        If flavors name topologies, only these count. Raises `BadFileError` if several topologies have different levels.
+        """
         named = {flavor.spec.topology for flavor in self.flavors} - {None}
         chosen = [one for one in self.topologies if not named or one.metadata.name in named]
         if len({tuple(one.labels) for one in chosen}) > 1:

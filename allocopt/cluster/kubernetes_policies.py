@@ -9,7 +9,7 @@ from allocopt.cluster.kubernetes_rules import LabelSelector, NodeSelector
 from allocopt.files.models import FileModel
 
 KAI_NON_PREEMPTIBLE = 100
-"""Priority from which on KAI does not preempt pod groups, unless PodGroupSpec.Preemptibility is set."""
+"""Lowest priority at which KAI does not preempt a pod group, unless PodGroupSpec.Preemptibility is set."""
 
 
 class Budget(FileModel, extra="ignore"):

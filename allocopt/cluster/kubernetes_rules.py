@@ -31,7 +31,7 @@ class Toleration(FileModel, extra="ignore"):
         return self.key in ("", taint.key) and self.effect in ("", taint.effect) and is_same
 
     def lasts(self, taint: Taint) -> bool:
-        """Return whether it covers a taint permanently; after a limit in seconds, the pod would have to leave."""
+        """Return whether it covers a taint without a limit in seconds, after which the pod would have to leave."""
         return self.covers(taint) and not (taint.effect == "NoExecute" and self.seconds is not None)
 
 
@@ -112,7 +112,7 @@ class PodTerm(FileModel, extra="ignore"):
     of_spaces: Annotated[LabelSelector | None, Field(validation_alias="namespaceSelector")] = None
 
     def means(self, own: str, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Return whether a pod may match this term of a pod in namespace ``own``."""
+        """Return whether this term, of a pod in namespace ``own``, may match a pod with ``labels`` in ``namespace``."""
         named = self.namespaces or ([own] if self.of_spaces is None else [])
         is_there = namespace in named or self.of_spaces is not None
         return is_there and self.selector is not None and self.selector.means(labels)

@@ -1,4 +1,4 @@
-"""Multicore machines: clusters of nodes whose processors have cores that share memory channels, with their power."""
+"""Multicore machines: clusters, nodes, and processors, with their power and the memory channels that cores share."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -17,8 +17,8 @@ LEAST_SPEED, MOST_SPEED = 1e-9, 1e9
 class ContentionConstants:
     """Constants of the memory slowdown of a processor (IRMaSim, Eq. 2 and 3); rates in MB/s."""
 
-    b: float  # speed factor lost per MB/s, negative
-    c: float  # total rate of all tasks above which they slow each other down, positive
+    b: float  # change of the speed factor per MB/s; negative
+    c: float  # total rate of all tasks; above it, they slow each other down; positive
     da: float  # `da` to `dd` are constants of the least speed factor; `db` and `dd` not negative, `dc` positive
     db: float
     dc: float
@@ -35,7 +35,7 @@ class ContentionConstants:
 
 @dataclass(frozen=True, slots=True)
 class PowerConstants:
-    """Watts of a processor with n active cores: ``core_w * n + processor_w``, or ``idle_w`` (IRMaSim, Eq. 5)."""
+    """Watts of a processor: ``core_w * n + processor_w`` with n active cores, ``idle_w`` with none (IRMaSim, Eq. 5)."""
 
     core_w: float  # of an active core (pa)
     processor_w: float  # of the parts that the cores share, while a core is active (pb)
@@ -58,7 +58,7 @@ class Processor:
     cores: int
     clock_ghz: float
     operations_per_cycle: float = 1.0  # that a core completes if it executes one instruction per cycle
-    bandwidth_mb_s: float | None = None  # of the channels; None for the rate at which contention begins, if known
+    bandwidth_mb_s: float | None = None  # of the memory channels; None means `contention.c`, if known
     contention: ContentionConstants | None = None
     power: PowerConstants | None = None
 
@@ -66,7 +66,7 @@ class Processor:
         for name in ("cores", "clock_ghz", "operations_per_cycle", "bandwidth_mb_s"):
             value = getattr(self, name)
             _check(f"processor {self.name!r}", name, value, value is None or 0 < value < inf, "positive")
-        # Run times are work over speed: outside of this range they, or energies, overflow.
+        # A run time is work divided by speed: outside of this range, run times or energies overflow.
         in_range = LEAST_SPEED <= self.core_speed <= MOST_SPEED
         right = f"from {LEAST_SPEED:g} to {MOST_SPEED:g}"
         _check(f"processor {self.name!r}", "clock_ghz x operations_per_cycle", self.core_speed, in_range, right)
@@ -105,7 +105,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Nodes under one name, at least one."""
+    """A named group of at least one node."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -116,7 +116,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The root of the hierarchy: at least one cluster, with distinct names of all nodes."""
+    """The root of the hierarchy: at least one cluster; all nodes have distinct names."""
 
     name: str
     clusters: tuple[Cluster, ...]

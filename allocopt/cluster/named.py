@@ -53,7 +53,7 @@ class NamedTree:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a job may have any nodes; blocks of one node each are no restriction."""
+        """Whether a job may get any set of nodes; blocks of one node each do not restrict it."""
         return self.is_joined and not self.is_beside and self.block_sizes in ((), (1,))
 
     def numbers(self, names: Iterable[str]) -> list[int]:
@@ -81,11 +81,12 @@ class NamedTree:
         return replace(self, tree=tree, nodes=tuple(self.nodes[number] for number in kept))
 
     def most_groups(self, nodes: int) -> tuple[int, ...]:
-        """Return how many groups a job of some nodes may span, by level below the top, 0 for any number.
+        """Return, for each level below the top, how many groups a job of ``nodes`` nodes may span; 0 means any number.
 
-        A job stays within one tree of a forest. If block sizes are enforced, it stays within one group of the smallest
-        planned size of at least as many blocks (a power of two) as it needs, and spans no more groups of the next lower
-        size than it fills (topology.conf(5), BlockSizes; checked against Slurm's plugin topology/block).
+        A job stays within one tree of a forest. If block sizes are enforced, the number of blocks that the job needs is
+        rounded up to a power of two. The job stays within one group of the smallest block size that has as many blocks,
+        and spans no more groups of the next lower size than it fills (topology.conf(5), BlockSizes; checked against
+        Slurm's plugin topology/block).
         """
         most = [0] * len(self.tree.names)
         if not self.is_joined:
@@ -104,7 +105,7 @@ class NamedTree:
         return tuple(most)
 
     def is_like(self, topology: Topology) -> bool:
-        """Return whether a topology has equally many nodes, in the same groups of successive numbers at each level."""
+        """Return whether a topology has as many nodes and, at each level, the same ranges of node numbers as groups."""
         if topology.size != self.tree.size:
             return False
         # Numbers of groups may differ; only the borders between groups matter.
@@ -149,7 +150,7 @@ def placed_tree(places: Mapping[str, tuple[str, ...]]) -> NamedTree:
     for place in held:
         for depth in range(len(place)):
             below.setdefault(place[:depth], {})[place[: depth + 1]] = None
-    # A group whose name occurs in several places is called by all names from the top.
+    # If a name occurs in several places, each of these groups is named by its path from the top.
     groups = [group for found in below.values() for group in found]
     counts = Counter(group[-1] for group in groups)
     names = {group: group[-1] if counts[group[-1]] == 1 else "/".join(group) for group in groups}
@@ -163,7 +164,7 @@ def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
     """Return the tree of some switches in any order, with hops 2, 4, 6, ...
 
     A node or switch below two switches stays with the first of them; a switch without nodes below it is left out.
-    Remarks report both. Nodes are numbered from the first switch on top downwards.
+    Remarks report both. Nodes are numbered leaf switch by leaf switch, depth first from the first switch on top.
 
     Raises `InvalidProblemError`, whose place names the switch, if a switch is given twice, is missing, has both nodes
     and switches below it, is its own ancestor or has more than `MOST_LEVELS` levels, or if no node is left.
@@ -256,7 +257,7 @@ def _numbered_tree(
     while paths:
         path = paths.pop()
         paths += [(*path, child) for child in reversed(below[path[-1]])]
-        # If a path skips levels, a switch stands for several. All nodes of a leaf switch share the groups above it.
+        # If a path skips levels, the switch below stands for them, too. The nodes of a leaf switch share all groups.
         if nodes[path[-1]]:
             groups = [next(name for name in path if heights[name] <= level) for level in range(1, below_top + 1)]
             column = [known.setdefault(group, len(known)) for known, group in zip(numbers, groups, strict=True)]

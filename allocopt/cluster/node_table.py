@@ -22,7 +22,7 @@ _UP = frozenset(
 
 
 def node_table(source: Path) -> Cluster:
-    """Return the cluster of a table of nodes. State columns say which take jobs; remarks name unknown columns."""
+    """Return the cluster of a table of nodes. State columns say which nodes take jobs; remarks name unknown columns."""
     nodes = []
     unknown: dict[str, None] = {}
     for place, row in csv_rows(source, ("sn", *_NEEDED), "nodes"):

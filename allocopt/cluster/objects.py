@@ -9,7 +9,7 @@ from allocopt.cluster.slurm_records import is_json_answer
 from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file
 
-JOBS = "holds jobs and no nodes: give waiting jobs with --queue, and jobs that have run as a trace"
+JOBS = "holds jobs and no nodes: give waiting jobs with --queue, and give finished jobs as a trace"
 """Error for a file of jobs that is given as a cluster."""
 
 
@@ -81,15 +81,15 @@ def no_nodes(obj: Mapping[str, Any], source: Path) -> BadFileError:
 def object_in_words(obj: Mapping[str, Any]) -> str | None:
     """Return a description of an object that holds no jobs of Slurm; None if the object is unknown."""
     if (kind := _kind(obj)) in _KINDS:
-        return f"{_KINDS[kind]}, whose jobs are given with --job NAME=NODES"
+        return f"{_KINDS[kind]}: give each job with --job NAME=NODES"
     if "resources" in obj and "tasks" in obj:
-        return "a jobspec of Flux, whose jobs are given with --job NAME=NODES"
+        return "a jobspec of Flux: give each job with --job NAME=NODES"
     if is_flux(obj):
         return "a description of resources of Flux"
     jobs = obj.get("jobs")
     first = jobs[0] if isinstance(jobs, list) and jobs else None
     if isinstance(first, dict) and "job_id" not in first and "id" in first:
-        return "a list of jobs of another program, each of which is given with --job NAME=NODES"
+        return "a list of jobs of another program: give each job with --job NAME=NODES"
     if not isinstance(jobs, list) and is_json_answer(obj):
         return "an answer of Slurm without jobs"
     return None
@@ -98,7 +98,7 @@ def object_in_words(obj: Mapping[str, Any]) -> str | None:
 def check_is_cluster(obj: Mapping[str, Any], source: Path) -> None:
     """Raise `BadFileError` for an object that is not a cluster; the error says what it is and what to give instead."""
     if str(obj.get("apiVersion", "")).startswith("kind.x-k8s.io"):
-        fault = "configures a cluster of kind; give what `kubectl get nodes -o yaml` prints of that cluster"
+        fault = "configures the tool kind; give what `kubectl get nodes -o yaml` prints of that cluster"
         raise bad_file(source, fault)
     kind = _kind(obj)
     if kind == "ConfigMap":

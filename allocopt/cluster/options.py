@@ -1,4 +1,4 @@
-"""Options of commands that describe a fat tree. The module imports no arrays, so that help texts are fast."""
+"""Options of commands that describe a fat tree. The module does not import NumPy, so that help appears quickly."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal

@@ -11,7 +11,7 @@ from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidProblemError
 
 PROCESSORS, NODES = "processors", "nodes"
-"""Names of the only resource of a pool, and of a cluster whose jobs get whole nodes."""
+"""Names of the only resource: `PROCESSORS` in a pool, `NODES` in a cluster whose jobs get whole nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Platform:
 
     Jobs ask for ``processors`` units of the first resource. ``capacity`` has the units of each resource per node, shape
     ``(nodes, resources)``, with one row for a pool. ``has_nodes`` says whether placement is tracked node by node, or
-    units are only counted. ``topology`` and ``parts``, the parts of the nodes in the order of their numbers, may be
-    unknown.
+    units are only counted. ``parts`` are the parts of the nodes, in the order of their numbers. If unknown,
+    ``topology`` is None and ``parts`` is empty.
     """
 
     resources: tuple[str, ...]
@@ -76,7 +76,9 @@ class Platform:
             fault = f"has shape {capacity.shape}, must be (nodes, {len(self.resources)}), at least (1, 1)"
             raise InvalidProblemError("platform capacity", fault)
         if capacity.min() < 0 or not capacity[:, 0].any():
-            raise InvalidProblemError("platform capacity", f"must not be negative, and hold some {self.resources[0]}")
+            raise InvalidProblemError(
+                "platform capacity", f"must not be negative, and some node must have {self.resources[0]}"
+            )
         if self.topology is not None and self.topology.size != len(capacity):
             fault = f"connects {self.topology.size} nodes, the platform has {len(capacity)}"
             raise InvalidProblemError("platform topology", fault)

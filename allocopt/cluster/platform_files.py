@@ -38,7 +38,7 @@ _MASTER = "master_host"  # the host of Batsim's scheduler, on which no job runs
 _IRMASIM = "modelV1"  # the platform model of IRMaSim that is described in the paper
 _LIBRARY = {"node": "node_types.json", "processor": "processor_types.json"}
 _MB_PER_GB = 1000.0
-_LEAST_MB_S = 1000.0  # IRMaSim's library has bandwidths in GB/s, but some in MB/s; smaller numbers are in GB/s
+_LEAST_MB_S = 1000.0  # IRMaSim's library gives bandwidths in GB/s or MB/s; numbers below this are GB/s
 _Count = Annotated[int, Field(ge=1, le=_MOST)]
 _Positive = Annotated[float, Field(gt=0)]
 _Watts = Annotated[float, Field(ge=0)]
@@ -47,8 +47,8 @@ _Watts = Annotated[float, Field(ge=0)]
 class _ContentionModel(FileModel):
     """Constants of the memory slowdown of a processor, rates in MB/s (IRMaSim, Eq. 2 and 3)."""
 
-    b: Annotated[float, Field(lt=0, description="Speed factor lost per MB/s.")]
-    c: Annotated[_Positive, Field(description="Total rate of all tasks above which they slow each other down.")]
+    b: Annotated[float, Field(lt=0, description="Change of the speed factor per MB/s.")]
+    c: Annotated[_Positive, Field(description="Total rate of all tasks; above it, they slow each other down.")]
     da: float
     db: Annotated[float, Field(ge=0)]
     dc: _Positive
@@ -278,7 +278,7 @@ def _irmasim_machine(obj: Mapping[str, Any], where: Path, types: Path | None, ch
         clusters = _clusters_of((one.id, list(map(library.group, one.nodes))) for one in platform.clusters)
         names = [node.name for cluster in clusters for node in cluster.nodes]
         if len(set(names)) < len(names):
-            # Nodes without names are called by their types, which may occur in several clusters.
+            # Nodes without names are named after their type, which may occur in several clusters.
             for place, one in enumerate(clusters):
                 told_apart = (
                     replace(node, name=f"{one.name}.{node.name}-{at}") for at, node in enumerate(one.nodes, 1)
@@ -324,7 +324,7 @@ class _Library:
             fault = f"is {model.profile_version}, which has other equations; must be 1"
             raise bad_file(self.where, f"{place}.profile_version", fault)
         bandwidth = model.mem_bw
-        # The library has bandwidths in GB/s, but some in MB/s. No memory channel has 1000 GB/s.
+        # The library gives some bandwidths in GB/s and some in MB/s. No processor has 1000 GB/s.
         if bandwidth is not None and bandwidth < _LEAST_MB_S:
             bandwidth *= _MB_PER_GB
         found = {field.name: getattr(model, field.name) for field in fields(ContentionConstants)}
@@ -345,8 +345,8 @@ class _Library:
 
 def _read_simgrid(path: Path) -> Machine:
     # A host becomes a node with one processor, whose clock is the speed in billions of operations per second. Its power
-    # is that of its first state, which has three values: idle, the processor's own, and the total with all cores
-    # active. A state of two values has only the first and the last. There is no contention, and links are left out.
+    # is that of its first state, which has three values in watts: idle, the processor without its cores, and the total
+    # with all cores active. A state of two values lacks the middle one. There is no contention, and links are left out.
     text = read_text(path)
     # Nested entities can expand a few bytes without bound, and external ones open files.
     if "<!ENTITY" in text:
@@ -414,7 +414,7 @@ def _host(path: Path, element: ElementTree.Element, name: str) -> Node:
         if len(watts) not in (2, 3) or not all(0 <= watt < 1e12 for watt in watts) or watts[-1] < watts[-2]:
             fault = f"{_POWER[0]} is {shown(wattage)}, must be IDLE:ALL or IDLE:PROCESSOR:ALL, rising, in watts"
             raise bad_file(path, place, fault)
-        # With two values the processor's own power is the idle power.
+        # With two values, the power of the processor without its cores is the idle power.
         power = PowerConstants((watts[-1] - watts[-2]) / int(cores), watts[-2], watts[0])
     return Node(name, (Processor(name, int(cores), speed / 1e9, power=power),))
 

@@ -36,9 +36,9 @@ def read_topology(
 ) -> NamedTree:
     """Read how the nodes of a cluster are connected.
 
-    The file is Slurm's ``topology.conf``, output of ``scontrol show topology``, or ``topology.yaml``, where
-    ``FILE#NAME`` chooses a topology; nodes of Kubernetes as ``kubectl get nodes -o json`` or ``-o yaml`` prints them;
-    Flux's resource graphs; ``.graphml``; or output of ``ibnetdiscover``. ``.gz`` is decompressed.
+    The file is Slurm's ``topology.conf`` or ``topology.yaml`` (``FILE#NAME`` chooses one topology of the latter);
+    output of ``scontrol show topology``, ``ibnetdiscover``, or ``kubectl get nodes`` with ``-o json`` or ``-o yaml``;
+    a resource graph of Flux; or a ``.graphml`` file. ``.gz`` is decompressed.
 
     Parameters
     ----------
@@ -47,7 +47,8 @@ def read_topology(
     labels
         Keys of Kubernetes labels that name the levels, from the top downwards; empty for the known labels.
     include_unavailable
-        Reasons, as in the remark on unavailable nodes, despite which nodes are kept; ``all`` keeps all nodes.
+        Reasons to ignore, as named in the remark on unavailable nodes: nodes that have no other reason are kept.
+        ``all`` keeps all nodes.
 
     Raises
     ------
@@ -97,7 +98,7 @@ def read_cluster(
     BadFileError
         If a file cannot be read; the error names the place.
     UsageError
-        If two files describe the topology or the nodes, or none describes the nodes.
+        If two files describe the topology or the nodes, or none describes either; and as in `read_topology`.
     """
     parts = _Parts(labels)
     for path in paths:
@@ -153,7 +154,7 @@ class _Parts:
                 raise UsageError(f"labels apply only to nodes of Kubernetes, and {source.name} holds none")
 
     def _add_tree(self, source: Path, make: _MakeTree) -> None:
-        # The tree is made later: which topologies nodes and partitions name is known only after all files are read.
+        # Make the tree only after all files are read, because nodes and partitions in other files may name topologies.
         def made(site: Affiliations | None) -> NamedTree | None:
             with problem_faults_named(source):
                 return make(site)

@@ -124,8 +124,8 @@ class Request:
     are given by type, empty for any type, and may be fractions if they are shared. Without a partition the default one
     applies. Several partitions, separated by commas, are alternatives; a name that ends in ``*`` may be cut short. The
     constraint is an expression of features, see `Constraint`. ``excluded`` and ``required`` are hostlists: the job gets
-    no excluded nodes, and only required ones. An exclusive job shares its nodes with no other job. ``unmodelled`` names
-    further demands, such as ``gres/shard``; no cluster serves a job that has any.
+    no excluded nodes and, unless ``required`` is empty, only required ones. An exclusive job shares its nodes with no
+    other job. ``unmodelled`` names further demands, such as ``gres/shard``; no cluster serves a job that has any.
     """
 
     tasks: int | None = None
@@ -214,7 +214,10 @@ class Request:
         return made
 
     def _in_one_of(self, partitions: Sequence[str], cluster: Cluster) -> "ClusterRequest":
-        """Return the request in the first partition that can serve it, and in others in which it has equal needs."""
+        """Return the request in the first partition that can serve it.
+
+        Its sets of nodes include those in other partitions in which it has the same needs.
+        """
         made: list[ClusterRequest] = []
         errors: list[UnservedError] = []
         for name in partitions:
@@ -228,7 +231,7 @@ class Request:
         return made[0]._replace(masks=np.concatenate(masks))
 
     def _takes_all_memory(self, cluster: Cluster, partition: Partition | None) -> bool:
-        # If memory is shared between jobs, no other job fits on the nodes of such a job.
+        # If jobs share memory, no other job fits on the nodes of a job that takes all memory.
         has_gpus = bool(self.gpus_per_node or self.gpus_per_task)
         by_gpu = has_gpus and partition is not None and bool(partition.memory_per_gpu_mib)
         return self.memory_per_node_mib == 0 and not by_gpu and any(one.memory_mib is not None for one in cluster.nodes)
@@ -319,7 +322,7 @@ class Request:
 
 
 def _cpus_per_core(cluster: Cluster, masks: BoolArray) -> float:
-    """Return the smallest number of CPUs per core on some nodes."""
+    """Return the smallest number of CPUs per core among the nodes that a job may get."""
     chosen = cluster.cpus_per_core[masks.any(axis=0)]
     return float(chosen.min()) if len(chosen) else 1.0
 
@@ -360,7 +363,7 @@ def _check_limits(partition: Partition, least: int, most: int) -> None:
 
 
 def _amount(value: float) -> int:
-    """Return an amount as a whole number, reduced if necessary to one that fits 64 bits and that no node has."""
+    """Return an amount as a whole number, at most 2^41: this fits into 64 bits and is more than any node has."""
     return round(min(value, _MOST))
 
 
@@ -377,8 +380,9 @@ class ClusterRequest(NamedTuple):
     masks: BoolArray  # sets of nodes, shape ``(k, nodes)``; all nodes of the job are from one set
     most_groups: tuple[int, ...]  # see `NamedTree.most_groups`
     partition: int  # index of its partition
-    # Segment size by level below the top, from the leaves: the job's nodes in a group are a multiple of it.
-    # 0 means any number. Each size divides those of the levels above. Empty without segments.
+    # Segment sizes by level below the top, leaves first: in each group of a level, the number of the job's nodes is a
+    # multiple of the level's size. 0 means any number. Each size divides those of the levels above. Empty without
+    # segments.
     segments: tuple[int, ...] = ()
 
     @property
@@ -408,15 +412,15 @@ class ClusterRequest(NamedTuple):
         return found
 
     def use(self, tasks: IntArray) -> IntArray:
-        """Return the amounts that given numbers of tasks on a node take of it, shape ``(n, resources)``."""
+        """Return the amounts that the job takes of each node, given its tasks on each, shape ``(n, resources)``."""
         taken: IntArray = self.per_node + tasks[:, None] * self.per_task
         return taken
 
     def spread(self, free: IntArray, nodes: IntArray) -> IntArray:
-        """Return the number of tasks on each of some nodes, shape ``(k,)``, which are filled one after the other.
+        """Return the number of the job's tasks on each of ``nodes``, shape ``(k,)``; nodes are filled in this order.
 
-        The nodes that follow keep at least one task each. The sum is below the job's tasks if there is too little room.
-        ``free`` has the free amounts of all nodes.
+        At least one task is left for each node that follows. The sum is below the job's tasks if there is too little
+        room. ``free`` has the free amounts of all nodes of the cluster.
         """
         room, left = self.room(free), self.tasks
         tasks = np.zeros(len(nodes), dtype=np.int64)
@@ -426,7 +430,10 @@ class ClusterRequest(NamedTuple):
         return tasks
 
     def takes_any(self, nodes: BoolArray, free: IntArray) -> bool:
-        """Return whether any ``least_nodes`` of some nodes, shape ``(nodes,)``, can serve the job exclusively."""
+        """Return whether the job is exclusive and can be served by every choice of ``least_nodes`` of some nodes.
+
+        ``nodes`` is the mask of these nodes, shape ``(nodes,)``; ``free`` has the free amounts of all nodes.
+        """
         room = self.room(free)[nodes] * self.masks[:, nodes]
         is_anywhere = not any(self.most_groups) and not any(self.segments)
         return self.is_exclusive and is_anywhere and bool((room * self.least_nodes >= self.tasks).all())

@@ -122,7 +122,7 @@ def _setting_remarks(lines: Sequence[ConfLine]) -> list[str]:
 
 
 def _reservations(lines: Sequence[ConfLine], nodes: dict[str, ClusterNode]) -> tuple[list[Reservation], list[str]]:
-    """Return the active reservations and remarks, and remove ``reserved`` from the reasons of their nodes."""
+    """Return the active reservations and remarks, and remove the reason ``reserved`` from ``away`` of their nodes."""
     found: list[Reservation] = []
     later: list[str] = []
     stateless: list[str] = []
@@ -152,7 +152,7 @@ def _reservations(lines: Sequence[ConfLine], nodes: dict[str, ClusterNode]) -> t
         "that are not active, ignored": later,
         "whose state is not given, taken as active": stateless,
         "of some cores of their nodes, taken as reservations of whole nodes": partial,
-        "that are magnetic, whose nodes go only to jobs that name them": magnetic,
+        "that are magnetic, whose nodes go only to jobs that name the reservation": magnetic,
     }
     remarks = [f"reservations {what}: {', '.join(map(printable, names))}" for what, names in told.items() if names]
     return found, remarks

@@ -82,7 +82,7 @@ class RunningJob:
     nodes
         Names of its nodes; empty if they are not given.
     cpus, memory_mib, gpus
-        Its part of its only node; CPUs are 0 if this is unknown, as for a job on several nodes.
+        What a job on one node has of this node. ``cpus`` is 0 if this is unknown, as for a job on several nodes.
     record
         The record from which it was read, and from which `requested` derives its request; None if there is none.
     """
@@ -104,7 +104,7 @@ class RunningJob:
 
     @property
     def is_known(self) -> bool:
-        """Whether its record says which part of its nodes it has; a completing job keeps its nodes whole."""
+        """Whether its record says how much of its nodes it has; a completing job has its nodes completely."""
         return self.record is not None and self._state != "COMPLETING"
 
     @property
@@ -174,13 +174,13 @@ class Queue:
 def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[ConfLine], Request] | None = None) -> Queue:
     """Return the waiting and running jobs of records.
 
-    A record of waiting array tasks becomes as many jobs as it has tasks; those over the array's limit wait for it. A
-    record with a repeated key is left out, because its user may have forged one of the values.
+    A record of waiting array tasks becomes one job per task; tasks above the array's limit wait for other tasks of the
+    array. A record with a repeated key is left out, because its user may have forged one of the values.
 
     Parameters
     ----------
     records
-        The records, each with a key that it holds twice, or with an empty text.
+        Pairs of a record and a key that occurs twice in it; the key is empty if none does.
     request_of
         Function that returns the request of a record; by default `job_request`.
 
@@ -218,7 +218,9 @@ def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[Conf
             if job.id in found:
                 raise line.error(f"job {shown(job.id)} is given twice")
             found[job.id] = job
-    remarks = [f"jobs left out, their user may have forged the record: {len(forged)} ({forged[0]})"] if forged else []
+    remarks = (
+        [f"jobs left out, as their user may have forged the record: {len(forged)} ({forged[0]})"] if forged else []
+    )
     remarks += _cut_short_remarks(sum(is_cut_short(line.values.get("arraytaskid", "")) for line in waiting))
     if others:
         told = ", ".join(f"{state} {count}" for state, count in sorted(others.items()))
@@ -227,16 +229,17 @@ def queue_of(records: Iterable[tuple[ConfLine, str]], request_of: Callable[[Conf
 
 
 def job_state(words: Sequence[str]) -> str:
-    """Return the decisive word of a job's state and flags: a state with nodes first, then one in which it is held.
+    """Return the decisive word of a job's state and flags.
 
-    In JSON, newer versions list a state and its flags: a job that leaves its nodes is ``COMPLETED`` and ``COMPLETING``.
+    This is a state in which the job has nodes, or else a state in which it is held, or else the first word. In JSON,
+    newer versions of Slurm list a state and its flags: a job that leaves its nodes is ``COMPLETED`` and ``COMPLETING``.
     """
     held = [word for word in words if word in HELD and (word != "REQUEUED" or "PENDING" not in words)]
     return next((word for word in reversed(words) if word in RUNNING), (held or list(words) or [""])[0])
 
 
 def _running(line: ConfLine, state: str) -> RunningJob:
-    # A list of nodes that cannot be read counts as empty. A completing job keeps its nodes whole.
+    # A list of nodes that cannot be read counts as empty. A completing job has its nodes completely.
     try:
         nodes = tuple(expand_hostlist(_given(line, "nodelist")))
     except HostlistError:
@@ -273,7 +276,7 @@ def _given(line: ConfLine, key: str) -> str:
 
 
 def _jobs(line: ConfLine, begun: Counter[str], request_of: Callable[[ConfLine], Request]) -> list[QueuedJob]:
-    # Return one job, or the tasks of an array. Tasks beyond the limit of the array wait for it.
+    # Return one job, or the tasks of an array. Tasks above the limit of the array wait for other tasks.
     name = line.values["jobid"]
     request = request_of(line)
     het = _given(line, "hetjobid")
@@ -328,7 +331,7 @@ class PrintedId:
 
 
 def is_cut_short(tasks: str) -> bool:
-    """Whether a list of array tasks is cut short, by Slurm (with dots) or by the width of a column."""
+    """Return whether a list of array tasks is cut short, by Slurm (with dots) or by the width of a column."""
     return "..." in tasks or (tasks.startswith("[") and not tasks.endswith("]"))
 
 
@@ -356,7 +359,8 @@ def array_tasks(text: str) -> tuple[list[int], int]:
 
 
 def _certain(listed: str) -> str:
-    # Return the certain part of a list whose last number may be cut: a range goes at least to the number that is left.
+    # Return the certain part of a list whose last number may lack digits. The complete number is not smaller, so a
+    # range reaches at least the number that is shown.
     whole, comma, end = listed.rpartition(",")
     match = re.fullmatch(r"(\d+)-(\d*)", end, re.ASCII)
     if match is None:
@@ -385,7 +389,7 @@ def waits_for(line: ConfLine) -> str:
 
 
 def job_request(line: ConfLine) -> Request:
-    """Return the request of the job of a record, which also names demands that are not modelled.
+    """Return the request of the job of a record; it also names the demands that are not modelled.
 
     Raises `BadFileError`, which names the record, if a value cannot be read.
     """
@@ -416,7 +420,7 @@ def _read_request(line: ConfLine) -> Request:
     cores = max(cores, int(amount_of(amounts["task"], "cpu")))
     required = expand_hostlist(_given(line, "reqnodelist"))
     if required and len(required) < nodes:
-        demands.append("--nodelist of fewer nodes than it has")
+        demands.append("--nodelist with fewer nodes than the job gets")
     if required:
         nodes = max(nodes, len(required))
         most = nodes
@@ -476,7 +480,7 @@ def _gpus(
     elif of_socket:
         demands.append("--gpus-per-socket")
     of_task = dict(demands_of(amounts["task"]).gpus)
-    # Slurm may print GPUs per task beside those of the job; only one of them counts.
+    # Slurm may print the GPUs of the job as well as those per task; then only those per task count.
     return ({} if of_task else of_node), of_task
 
 
@@ -536,7 +540,7 @@ _LISTED = re.compile(r"\s*(\S+)\s+(\d{1,18})(?:-(\d{1,18}))?\s*", re.ASCII)
 
 @dataclass(slots=True)
 class ListedJobs:
-    """The jobs of a list of ids and numbers of nodes, which get whole nodes.
+    """Jobs that are listed as ids and numbers of nodes; they get whole nodes.
 
     Parameters
     ----------
@@ -562,7 +566,7 @@ class ListedJobs:
     def add(self, text: str) -> None:
         """Add the jobs of a line ``ID NODES``. Raises `ValueError` for an invalid line or a repeated job.
 
-        An id may stand for tasks of an array, as in ``7_[3-4%2]``, or be that of a component, as in ``700+1``.
+        An id may name tasks of an array, as in ``7_[3-4%2]``, or a component of a heterogeneous job, as in ``700+1``.
         """
         match = _LISTED.fullmatch(text)
         least = int(match[2]) if match else 0
@@ -588,7 +592,7 @@ class ListedJobs:
 def with_running(cluster: Cluster, running: Iterable[RunningJob]) -> tuple[Cluster, list[str]]:
     """Return the cluster with running jobs on nodes that its files list as idle, and remarks.
 
-    Files such as ``slurm.conf`` do not say what is in use. If a job's part of a node is unknown, the node is full.
+    Files such as ``slurm.conf`` do not say what is in use. If a job's amounts are unknown, its nodes are full.
     """
     idle = {node.name: node for node in cluster.nodes if node.use.is_idle}
     held: dict[str, ClusterNode] = {}
@@ -600,17 +604,17 @@ def with_running(cluster: Cluster, running: Iterable[RunningJob]) -> tuple[Clust
             if name in idle:
                 held[name] = _holding(held.get(name, idle[name]), job)
                 full.update([] if job.cpus else [name])
-    remarks = [f"jobs that run, whose nodes are not given: {unplaced}"] if unplaced else []
+    remarks = [f"running jobs whose nodes are not given: {unplaced}"] if unplaced else []
     if held:
-        whole = f"; taken as full, because the jobs' parts of them are not given: {len(full)}" if full else ""
-        told = f"nodes in use by jobs of the queue, which the cluster's files list as idle: {len(held)}"
+        whole = f"; of these, taken as full, as the jobs' amounts are not given: {len(full)}" if full else ""
+        told = f"nodes that the cluster's files list as idle, but running jobs use: {len(held)}"
         remarks.append(f"{told}{whole}")
     nodes = tuple(held.get(node.name, node) for node in cluster.nodes)
     return replace(cluster, nodes=nodes) if held else cluster, remarks
 
 
 def _holding(node: ClusterNode, job: RunningJob) -> ClusterNode:
-    """Return a node with the part that a job has of it in use, or all of it if the part is unknown."""
+    """Return a node on which the amounts of a job are in use, or the whole node if they are unknown."""
     if not job.cpus:
         return replace(node, use=NodeUse(node.cores, node.memory_mib or 0, node.gpus))
     gpus = Counter(node.use.gpus)

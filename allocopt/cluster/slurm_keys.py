@@ -13,7 +13,7 @@ from allocopt.files.faults import printable, shown
 NO_VALUE = frozenset(
     ("", "NO", "OFF", "NONE", "0", "N/A", "(NULL)", "UNLIMITED", "INFINITE", "UNKNOWN", "*", "-1", "NULL", "NOT_SET")
 )
-"""Values, in capital letters, that mean no request and no limit."""
+"""Values, in capital letters, that mean that nothing is requested or limited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ PARTITION_KEYS = Keys.of(
         "MaxMemPerCPU": "a job with more memory per CPU is not given more CPUs",
         "MaxMemPerNode": "the limit on a job's memory on a node is not applied",
         "LLN": "the least loaded nodes are not preferred",
-        "Exclusive": "jobs of several users, or several jobs of a block or switch, may be neighbours",
+        "Exclusive": "jobs of several users may share a node, and several jobs may share a block or switch",
         "ExclusiveUser": "jobs of several users may share a node",
         "ExclusiveTopo": "several jobs may share a block or switch",
         "PreemptMode": "no job is preempted",
@@ -254,7 +254,7 @@ class KeyReport:
             found.append(f"not modelled, {places[0]}{more}: {self._keys.reported[key]}")
         if self._unknown:
             told = ", ".join(f"{shown(key)} {count}" for key, count in _first(self._unknown))
-            found.append(f"keys of {self._noun}s that are not known, ignored: {told}")
+            found.append(f"unknown keys of {self._noun}s, ignored: {told}")
         return found
 
 

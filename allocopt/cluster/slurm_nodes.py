@@ -199,7 +199,7 @@ def _may_come_again(known: ClusterNode, made: ClusterNode, line: ConfLine, befor
     """Return whether a line may describe a known node again; ``before`` is the first printed line about the node."""
     if not line.is_printed or before is None or before.path != line.path:
         return line.is_printed
-    # A table has a row for each partition of a node, and sums such as 16+ may differ between rows.
+    # A table has one row for each partition of a node, and values such as 16+ may differ between these rows.
     is_alike = known.away == made.away and known.use.is_idle == made.use.is_idle
     return replace(made, name=known.name) == known or (line.is_table and is_alike)
 
@@ -209,7 +209,7 @@ def _updated(known: ClusterNode, made: ClusterNode, line: ConfLine, before: Conf
     if before is not None and before.path == line.path:
         return max(known, replace(made, name=known.name), key=lambda one: one.cores)
     if before is not None:
-        # Two outputs of Slurm: reasons of both count, and amounts override a word such as ``mixed``.
+        # Two outputs of Slurm describe the node: reasons of both count, and amounts override a word such as ``mixed``.
         away = tuple(dict.fromkeys((*known.away, *made.away)))
         if "cpualloc" in before.values:
             return replace(known, away=away)

@@ -45,7 +45,7 @@ def is_printed(text: str) -> bool:
 
 def printed_records(path: Path, text: str, expander: HostlistExpander) -> Iterator[ConfLine]:
     """Yield the nodes, partitions and reservations in output of ``scontrol show``."""
-    # A record extends to the next one: over several lines, or over one with --oneliner.
+    # A record extends to the next one: over several lines or, with --oneliner, over one line.
     starts = [found.start() for found in _RECORD.finditer(text)]
     for start, end in pairwise([*starts, len(text)]):
         lines = text[start:end].splitlines()
@@ -67,7 +67,7 @@ def _printed_pairs(record: str) -> Iterator[tuple[str, str]]:
 
 
 def printed_jobs(path: Path, text: str) -> Iterator[tuple[ConfLine, str]]:
-    """Yield each record of ``scontrol show job`` with a key that it holds twice, or with an empty text.
+    """Yield each record of ``scontrol show job``, and a key that occurs twice in it; the key is empty if none does.
 
     Users may write anything into names and comments, even line breaks and ``NumNodes=3``. Therefore a record begins
     only after an empty line, and lines of free text are skipped. A key that still occurs twice comes from such text.
@@ -324,7 +324,7 @@ def _keep_use_of_one_node(values: dict[str, str], told: Mapping[str, Any]) -> No
 
 
 def _set_whether_active(values: dict[str, str], asked: str) -> None:
-    # JSON has no state, but the time at which Slurm was asked.
+    # In JSON, reservations have no state, but the output has the time at which Slurm was asked.
     begin, end = values.get("starttime", ""), values.get("endtime", "")
     if all(told.isdigit() and int(told) > 0 for told in (asked, begin, end)):
         values["state"] = "ACTIVE" if int(begin) <= int(asked) < int(end) else "INACTIVE"

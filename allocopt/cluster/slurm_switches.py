@@ -8,7 +8,7 @@ from allocopt.cluster.affiliations import Affiliations
 from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
 from allocopt.errors import BadFileError
 
-_LEVELS = frozenset(1 << level for level in range(16))  # blocks that Slurm can join
+_LEVELS = frozenset(1 << level for level in range(16))  # numbers of blocks that Slurm can join
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Described:
 
 
 def joined(switches: Sequence[Switch], site: Affiliations, topology: str) -> list[Switch]:
-    """Return switches or blocks with the nodes whose own lines name them; missing switches are created.
+    """Return switches or blocks with the nodes whose lines in slurm.conf name them; missing switches are created.
 
     The line of a node overrides the file of the topology (slurm.conf(5), Topology of a node).
     """

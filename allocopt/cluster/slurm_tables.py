@@ -91,7 +91,10 @@ JOB_COLUMNS = {
         "",
     ),
 }
-"""Columns of ``squeue`` in the same form. A job of a table gets whole nodes, so its tasks and CPUs have no effect."""
+"""Columns of ``squeue`` with their keys, as in `NODE_COLUMNS`.
+
+A job of a table gets whole nodes, so its tasks and CPUs have no effect.
+"""
 
 _TIME = re.compile(r"\w{3} \w{3} +\d+ [\d:]{8} \d{4}")
 _LAST_IN_BRACKETS = re.compile(r"(?:^|(?<=\s))\((?!null\)).*\)\s*$")
@@ -113,7 +116,7 @@ class Table:
     titles
         Titles of the columns, in full if they are known.
     cut
-        Width of each column whose title, and so its cells, are cut, by the index of the column.
+        By the index of a column whose title is cut, its width. Cells of this width may be cut as well.
     lines
         The lines below the titles.
     first
@@ -144,7 +147,7 @@ class Table:
         return cls(path, tuple(titles), cut, tuple(lines[at + 1 :]), at + 2, is_parted, may_be_empty)
 
     def rows(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Yield the place of each row, and its cells by title. Raises `BadFileError` if cells and titles differ."""
+        """Yield each row's place and its cells by title. Raises `BadFileError` for a wrong number of cells."""
         for number, line in enumerate(self.lines, self.first):
             if not line.strip() or line.split() == list(self.titles):
                 continue
@@ -294,7 +297,7 @@ def with_titles(text: str) -> str:
 
 
 def squeue_records(path: Path, text: str) -> Iterator[tuple[ConfLine, str]]:
-    """Yield the jobs of a table of ``squeue`` as records, like `printed_jobs`; no key is held twice."""
+    """Yield the jobs of a table of ``squeue`` as records, like `printed_jobs`; no key occurs twice."""
     table = Table.of(path, text, JOB_COLUMNS, _EMPTY_IN_SQUEUE)
     missing = [titles for titles in (("ST", "STATE"), ("NODES",)) if not set(titles) & set(table.titles)]
     if missing:

@@ -22,7 +22,7 @@ NamedGroups = Mapping[str, Sequence[int | str]]
 LARGEST_CLUSTER = 10_000_000
 """Largest number of nodes of a topology, so that a typing error does not exhaust the memory."""
 
-_SMALL_TABLE = 10_000  # owners times groups up to which a table of all counts is faster than sorting
+_SMALL_TABLE = 10_000  # largest number of owners times groups for which a table of counts is faster
 
 
 class Topology(Protocol):
@@ -80,10 +80,11 @@ class FatTree:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """A tree of any number of levels: the group of every node, shape ``(L - 1, size)``, and the name of every group.
+    """A tree of any number of levels.
 
-    Both are by level below the top, leaves first. ``hops`` are those between two nodes that meet at level 1, ..., L.
-    ``pairs`` says whether a pair of nodes counts twice or once.
+    ``groups`` has the group of every node, shape ``(L - 1, size)``, and ``names`` the names of the groups; both are by
+    level below the top, leaves first. ``hops`` are those between two nodes that meet at level 1, ..., L. ``pairs`` says
+    whether a pair of nodes counts twice or once.
     """
 
     groups: IntArray
@@ -132,13 +133,15 @@ class Tree:
         # The top level may be named or left out; if hops are given, their number decides.
         names_top = len(levels[-1]) == 1 if hops is None else len(hops) == len(levels)
         if names_top and len(levels[-1]) != 1:
-            fault = f"is the top level by the number of hops, must have 1 group, but has {len(levels[-1])}"
+            fault = (
+                f"is the top level, as there are as many levels as hops; it has {len(levels[-1])} groups, must have 1"
+            )
             raise InvalidProblemError(f"topology.levels[{len(levels) - 1}]", fault)
         below = len(levels) - names_top
         steps = cls.default_hops(below) if hops is None else tuple(hops)
         if len(steps) != below + 1:
             fault = (
-                f"has {len(steps)} values for {len(levels)} named levels, must have one for each, and one for the top"
+                f"has {len(steps)} values for {len(levels)} named levels, must have one for each and one for the top"
             )
             raise InvalidProblemError("topology.hops", fault)
         rows = [_owners(levels[0], range(sum(len(members) for members in levels[0].values())), 0)]
@@ -198,7 +201,7 @@ def _check(topology: Topology) -> None:
 class HopFormula:
     """Coefficients of the hop cost of a job as a function of the number of its nodes in each group.
 
-    NSA paper, Eq. 1 (read as in the project's errata: ordered pairs of the job's own nodes), written by counts:
+    NSA paper, Eq. 1 (read as in the project's errata: ordered pairs of the job's own nodes), in terms of counts:
     ``(hop_cost / n) * (h_L n^2 - h_1 n - sum_{l<L} (h_{l+1} - h_l) * sum_g A_lg^2)`` where ``A_lg`` is the number of
     the job's n nodes in group g of level l. For hops 2/4/6: ``(6n^2 - 2n - 2 sum A_pod^2 - 2 sum A_leaf^2) / n``.
 

@@ -1,8 +1,8 @@
 """Slurm's ``topology.conf``, a tree of switches or a row of blocks (topology.conf(5)).
 
 Lines hold ``Key=value`` pairs, with keys in any case; there are comments, continued lines and included files. The
-output of ``scontrol show topology`` is read as well: there a switch has a ``Level`` and, above the leaves, all nodes
-below it; a block has a size, and the groups of joined blocks follow the blocks.
+output of ``scontrol show topology`` is read as well. There, a switch has a ``Level``, and switches above the leaves
+list all nodes below them; a block has a size, and the groups of joined blocks follow the blocks.
 """
 
 import re
@@ -17,7 +17,7 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_text
 from allocopt.files.writing import write_text
 
-_LONGEST_STEM = 200  # most characters of a switch's name that are written, without a number that makes it unique
+_LONGEST_STEM = 200  # largest number of characters that are written of a switch's name, before a number makes it unique
 SWITCH, BLOCK, SIZES, JOINED = "switchname", "blockname", "blocksizes", "aggregatedblock"
 _KEYS = {
     SWITCH: "SwitchName Nodes Switches LinkSpeed Level",

@@ -164,7 +164,7 @@ def _side_by_side(
         if other is None:
             other = Described("tree", (Switch(name, tuple(node for node in site.nodes if node in nodes)),))
         if not nodes or nodes & taken:
-            fault = "shares nodes with another topology, which places the jobs of its partitions"
+            fault = "shares nodes with another topology, and this other one is used for the jobs of its partitions"
             remarks.append(f"not modelled, topology {name}: {fault}")
             continue
         described[name] = other

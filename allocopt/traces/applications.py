@@ -4,9 +4,10 @@ Table 2 gives, for space sharing on 64, 128 and 256 cores, the mean run time ove
 CPU and memory utilization. Two values are derived from it:
 
 - The run time on c cores is ``serial_h + parallel_h / c`` (Amdahl). The paper says that the spread shows how an
-  application scales. So ``parallel_h`` is the spread divided by the spread of 1 / c, and the mean gives ``serial_h``.
-- The busy cores of a parallel stage: a sequential stage keeps one core busy, and the mean of both kinds of stages over
-  time and job sizes is the utilization.
+  application scales. So ``parallel_h`` is the spread of the run times divided by the spread of 1 / c; the mean run time
+  then gives ``serial_h``.
+- The busy cores of a parallel stage follow from the CPU utilization. This is the mean over all stages, their time and
+  the job sizes, and a sequential stage keeps one core busy.
 
 The paper describes only in words which share of the time is sequential and how much of it is I/O (section 4.2). The
 numbers for these are chosen in this module.
@@ -115,7 +116,8 @@ APPLICATIONS = MappingProxyType({app.name: app for app in _APPLICATIONS})
 
 JOBS = sum(len(one.sizes) for one in _APPLICATIONS)
 """Number of jobs in one repeat of the evaluation's queue: 15."""
-# Limit over the run time without other jobs. The paper says that users ask for more than they need, not how much more.
+# Time limit divided by the run time without other jobs. The paper says that users ask for more than they need, but not
+# how much more.
 _WALLTIME_FACTOR = 1.5
 
 
@@ -147,7 +149,7 @@ def asax_queue(
     repeats
         How often the 15 jobs are submitted.
     walltime_factor
-        Time limit over the run time without other jobs.
+        Time limit divided by the run time without other jobs.
     cluster
         Cores of the cluster, one of `CLUSTER_SIZES`; selects the lines of Table 2.
     between_s
@@ -226,7 +228,7 @@ ShareOfOne = Annotated[float, Field(ge=0, le=1)]
 
 class _StageModel(FileModel):
     share: Annotated[ShareOfOne, Field(description="Share of the run time without other jobs; shares sum to 1.")]
-    cpu: Annotated[ShareOfOne, Field(description="Share of its cores that a parallel stage keeps busy if alone.")] = 1.0
+    cpu: Annotated[ShareOfOne, Field(description="Share of the job's cores that a parallel stage keeps busy.")] = 1.0
     memory: Annotated[ShareOfOne, Field(description="Share of the memory that belongs to the job's cores.")] = 0.0
     io: Annotated[ShareOfOne, Field(description="Share of the time in which it does I/O, without other jobs.")] = 0.0
     kind: Annotated[Literal["sequential", "parallel"], Field(description="Use of one core or of all cores.")] = (

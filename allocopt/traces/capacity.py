@@ -35,7 +35,7 @@ class CapacityMachine:
     longest_days
         Longest run time of a job, in days.
     load
-        Node seconds that arrive per second, as a share of the nodes. This number is chosen, not published.
+        Node seconds of the jobs that arrive per second, divided by the number of nodes. It is chosen, not published.
     """
 
     nodes: int
@@ -60,7 +60,7 @@ class CapacityModel:
     estimate_s: FloatArray
     chances: FloatArray  # Probability that a job is drawn
     cycle: FloatArray  # Share of the arrivals in every hour of the week, shape ``(168,)``
-    tilt: float  # The exponent of the chances
+    tilt: float  # Exponent of the chances; see `fitted`
 
     @classmethod
     def fitted(cls, machine: CapacityMachine, trace: Workload, cores_per_node: int = 1) -> "CapacityModel":
@@ -79,7 +79,7 @@ class CapacityModel:
         trace
             Jobs of another machine.
         cores_per_node
-            Processors of the trace that fill a node of the trace's machine, at least 1.
+            Number of processors per node of the trace's machine, at least 1.
 
         Raises
         ------

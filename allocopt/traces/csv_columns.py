@@ -119,11 +119,11 @@ class Column(NamedTuple):
     """A column that has a role."""
 
     number: int  # in the table
-    unit: float  # of plain numbers, in seconds, MiB or ones
+    unit: float  # factor that turns plain numbers into seconds, MiB or counts
     of: str = ""  # unit that the amounts refer to ("node", "task", ...), empty if unknown
 
 
-# Columns whose plain numbers are not in seconds, MiB or ones: Slurm's and LSF's limits are minutes.
+# Factors for columns whose plain numbers are not seconds, MiB or counts: Slurm's and LSF's limits are minutes.
 _UNITS = MappingProxyType(
     {
         **dict.fromkeys(("timelimitraw", "timelimit", "runtimelimit"), 60.0),
@@ -146,12 +146,12 @@ _OF = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Special rules for tables that have all of certain columns.
+    """Special rules for tables that have all the columns in ``marks``.
 
     Parameters
     ----------
     marks
-        The columns.
+        Columns that identify such a table.
     units
         Units of other columns, in seconds or MiB.
     states
@@ -253,7 +253,7 @@ class Columns:
 
     @classmethod
     def parse(cls, text: str) -> "Columns":
-        """Read a mapping: a file ``.toml``, or ``ROLE=COLUMN,...`` with a unit after a colon, ``run=elapsed:min``.
+        """Read a mapping, the name of a ``.toml`` file or ``ROLE=COLUMN,...``, also with a unit: ``run=elapsed:min``.
 
         Parts without an equals sign name the columns of a file without a header, in the order of ``sacct -o``;
         ``ignore=NAME`` ignores a demand. The file has the tables ``columns``, ``units`` and ``tres``, a ``delimiter``,
@@ -365,10 +365,13 @@ class Columns:
             fault += f"; {_NO_HEADER}"
         else:
             fault += "; name columns with --columns submit=NAME,run=NAME:min,nodes=NAME"
-        raise bad_file(path, "line 1", f"{fault}; there are {listed}")
+        raise bad_file(path, "line 1", f"{fault}; the columns are {listed}")
 
     def demands(self, header: Sequence[str], found: Mapping[str, Column]) -> list[tuple[Column, str]]:
-        """Return the columns in which jobs ask for resources, with plain names; the preferred one for GPUs first."""
+        """Return the columns in which jobs ask for resources, each with its plain name.
+
+        The first one is the preferred column of GPUs, with an empty name, if there is one.
+        """
         plain = [plain_name(name) for name in header]
         order = [plain_name(name) for name in _ROLES["gpus"]]
         listed = [

@@ -90,7 +90,7 @@ class LublinModel:
     log2_least: float = 0.8
     # Distance from the greatest log2 to the one above which sizes become rarer (UHi - UMed), usually 1.5 to 3.5.
     log2_below_machine: float = 2.5
-    smaller: float = 0.86  # share of parallel jobs with sizes below that (UProb)
+    smaller: float = 0.86  # share of parallel jobs below that threshold (UProb)
     # Natural logarithm of the run time in seconds: the two parts of a hyper-gamma distribution (a1 b1 a2 b2).
     short_run: Gamma = Gamma(4.2, 0.94)
     long_run: Gamma = Gamma(312.0, 0.03)
@@ -103,7 +103,7 @@ class LublinModel:
     gap: Gamma = Gamma(10.2303 * 1.0225, 0.4871)
     longest_log_gap: float = 13.0
     # Arrivals over a day that begins at 5 o'clock (anum, bnum): each half hour has a share in proportion to its
-    # probability. The distribution counts half hours from a quarter to midnight.
+    # probability. The variable of the distribution is the time since 23:45, in half hours.
     daily_cycle: Gamma = Gamma(8.1737, 3.9631)
 
     def __post_init__(self) -> None:
@@ -141,7 +141,7 @@ class LublinModel:
         return np.minimum(np.rint(2.0**log2).astype(np.int64), processors)
 
     def draw_run_times(self, sizes: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Draw a run time for a job of each size, in whole seconds of at least 1; shape of ``sizes``."""
+        """Draw a run time in whole seconds, at least 1, for a job of each size; the shape is that of ``sizes``."""
         short_share = self.short_slope * sizes + self.short_intercept
 
         def draw() -> FloatArray:

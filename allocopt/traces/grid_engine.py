@@ -57,7 +57,7 @@ _NO_DEMANDS = frozenset(
 def read_grid_engine(path: Path, text: str, damage: Damage, columns: Columns) -> Workload:
     """Read the jobs of a file; sizes are slots, because the file has only the first host of each job.
 
-    The estimate is ``h_rt`` of the category, memory that of each slot. Raises `BadFileError` if no job is left.
+    The estimate is ``h_rt`` in the category; memory there is per slot. Raises `BadFileError` if no job is left.
     """
     records: list[JobRecord] = []
     faults: list[BadFileError] = []

@@ -31,7 +31,7 @@ NO_NODE_LIST = "list of nodes not understood, left out"
 EARLY = "start before submission, left out"
 AFTER_UNKNOWN = "waits for a job that is not in the trace"
 
-# States of jobs that wait or run, in the words of Slurm, LSF and others; the first word, in capitals.
+# States of jobs that wait or run, as Slurm, LSF and others write them; of a state of several words, the first.
 _LIVE = frozenset(
     (
         "PENDING RUNNING SUSPENDED CONFIGURING STOPPED SIGNALING STAGE_OUT PD CF R S ST QUEUED WAITING "
@@ -50,7 +50,7 @@ _AGAIN = frozenset(
     ("REQUEUED", "RESIZING", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RQ", "RS", "RF", "RH", "SE")
 )
 
-# Seconds, three years: a later start counts from 1970, and then a submission at 0 means unknown.
+# Three years in seconds. A later start must be a time since 1970; then a submission at 0 is unknown.
 _LATEST_FROM_0 = 1e8
 
 _ID_NUMBER = re.compile(r"-?\d{1,16}", re.ASCII)
@@ -61,8 +61,9 @@ ARRAY_PART = re.compile(r"\d+(?:[_+]\S+|\[\S+\])", re.ASCII)
 def has_ended(state: str, end_s: float | None, run_s: float) -> bool:
     """Return whether a run of a job has ended, from its state (empty if unknown), its end, and its run time.
 
-    Rows of jobs that were requeued, resized or preempted have ended if their end is known. The end is NaN if the record
-    has none, None if the trace has no ends at all; the run time is NaN if it is unknown.
+    A run after which the job was requeued or resized has ended if its end is known; in a trace without ends, if its run
+    time is positive. The end is NaN if the record has none, and None if the trace has no ends at all. The run time is
+    NaN if it is unknown.
     """
     word = state.strip().split(" ")[0].rstrip("+").upper()
     if word in _LIVE:
@@ -85,7 +86,8 @@ class JobRecord:
     job
         Id as in the trace.
     submit, start, run, estimate
-        Times since any origin, run time, and time limit. A submission at 0 is unknown if the start counts from 1970.
+        Submission and start since a common origin, run time, and time limit. A submission at 0 is unknown if the start
+        counts from 1970.
     size
         Nodes or processors that the run occupied.
     is_over
@@ -179,7 +181,7 @@ def workload_of(
     from_first
         Whether times count from the first submission, or are kept.
     no_limit
-        Reason with which run times replace missing estimates are counted.
+        Reason for which jobs count as repaired if their run time replaces a missing estimate.
 
     Raises `BadFileError` if no job is left.
     """

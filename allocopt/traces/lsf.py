@@ -25,7 +25,7 @@ from allocopt.traces.workload import Workload
 _EXCLUSIVE = 0x40  # SUB_EXCLUSIVE of lsbatch.h
 _USAGE = 19  # numbers of getrusage
 _TO_DESCRIPTION = 23  # fields from maxRMem to jobDescription
-_FIRST_FLAG = 2**22  # of options3
+_FIRST_FLAG = 2**22  # lowest flag of options3
 # Records that are not jobs, and empty lines.
 _OTHERS = frozenset(("", "EVENT_ADRSV_FINISH", "JOB_RESIZE", "JOB_RUN_RUSAGE"))
 _HOST = re.compile(r"(?:(\d+)\*)?(.+)", re.DOTALL)
@@ -86,7 +86,7 @@ class _Fields:
         return taken
 
     def count(self, name: str) -> int:
-        """Return the value of the next field, a number of fields."""
+        """Return the value of the next field, which is a number of fields or groups of fields that follow."""
         return int(max(_number(name, self.take()[0]), 0))
 
 
@@ -168,7 +168,8 @@ def _rest(fields: _Fields) -> tuple[str, float, str]:
         limit, flags = _number("runLimit", first), _number("options3", second)
     except ValueError:
         return index, math.nan, ""
-    # Versions 9 and 10 write the two fields in the reverse of the documented order. Flags have only high bits.
+    # Versions 9 and 10 write these two fields in the reverse of the documented order. Flags have only high bits, so a
+    # smaller number is the limit.
     if limit == 0 and 0 < flags < _FIRST_FLAG:
         limit = flags
     return index, limit if limit > 0 else math.nan, effective

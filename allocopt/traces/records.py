@@ -1,4 +1,4 @@
-"""Base of all trace formats: makes a workload of the jobs of a file, and rows of plain numbers of a workload."""
+"""Base of all trace formats: turns the jobs of a file into a workload, and a workload into rows of plain numbers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -68,7 +68,7 @@ class TraceFormat(ABC):
 
     @abstractmethod
     def write(self, path: Path, workload: Workload) -> None:
-        """Write a workload; raise `BadFileError` if that is not possible, or `read` could not read the file."""
+        """Write a workload; raise `BadFileError` if this fails, or if `read` could not read the file afterwards."""
 
     def losses(self, workload: Workload) -> list[str]:
         """Return one line for each kind of information in a workload that the format cannot hold."""
@@ -104,15 +104,15 @@ def runnable_jobs(
 ) -> Workload:
     """Return the workload of the rows whose jobs can be run.
 
-    A row is damaged, and dropped, if its job is in an earlier row, is submitted before time 0, or would have to end
-    before it starts. Raises `BadFileError` if no job is left.
+    A row is damaged, and dropped, if an earlier row has the same job, or its job is submitted before time 0 or would
+    have to end before it starts. Raises `BadFileError` if no job is left.
 
     Parameters
     ----------
     path, damage
         The file, and the count of its damaged rows.
     error
-        Makes an error of a row, the place in it (``job``, ``submit`` or ``preceding``), and a fault.
+        Function that returns an error, given a row, the place in it (``job``, ``submit`` or ``preceding``) and a fault.
     repairs
         By reason, the rows in which a missing value was filled in.
     machine

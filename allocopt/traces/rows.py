@@ -43,7 +43,8 @@ _LIST = re.compile(r"[\[(].*[\])]", re.DOTALL)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _SLOTS = re.compile(r"(?:\d+\*)?([^:*\s]+)")  # of one host, as LSF lists them
 
-# Functions that return the demands in a column's cell that no request can express.
+# By column name: a function that lists those demands in a cell that a job request cannot represent (licences,
+# burst buffers, reservations).
 _NAMED: Mapping[str, Callable[[str], Sequence[str]]] = MappingProxyType(
     {
         "licenses": licenses_of,

@@ -24,7 +24,7 @@ FLAGS = frozenset(
         "usage use-min-nodes verbose version wait"
     ).split()
 )
-# Options that become part of the request.
+# Options that are read: for the request, and for the job's name, user, time limit and dependency.
 USED = frozenset(
     (
         "constraint cpus-per-task dependency exclude exclusive gpus gpus-per-node gpus-per-task gres job-name "

@@ -164,7 +164,7 @@ class _Job(FileModel, extra="ignore"):
         per_node = self.ntasks_per_node or 1
         tasks = (self.nodes or 0) * per_node if self.ntasks is None else self.ntasks
         if not tasks:
-            raise bad_file(where, "has none of res, ntasks and nodes")
+            raise bad_file(where, "has no size; give res, ntasks or nodes")
         nodes = ceil(tasks / per_node)
         if None not in several and self.nodes != nodes:
             fault = f"has {tasks} tasks, {per_node} on each node, and {self.nodes} nodes, must be {nodes}"

@@ -100,7 +100,8 @@ def _holds_numbers(line: str) -> bool:
 
 def _loaded(lines: list[str], columns: Mapping[str, tuple[int, str]]) -> FloatArray | None:
     used = [number - 1 for number, _ in columns.values()]
-    # Reading integers takes a fifth of the time. Make NumPy raise where it would only warn and truncate other numbers.
+    # Try integers first: they take a fifth of the time. Let NumPy raise an error for other numbers, which it would
+    # otherwise truncate with a warning.
     for kind in (np.int64, np.float64):
         with suppress(ValueError), catch_warnings():
             simplefilter("error", DeprecationWarning)

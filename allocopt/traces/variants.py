@@ -14,10 +14,10 @@ CONFIDENCE = 0.95
 
 
 def varied_run_times(workload: Workload, rng: np.random.Generator, jitter: float = JITTER) -> Workload:
-    """Return the jobs with run times multiplied by random factors, at least 1 s and at most the limits, which are kept.
+    """Return the jobs with run times multiplied by random factors.
 
-    In a busy schedule one changed run time changes everything after it. So the mean over variants shows the effect of
-    a policy better than a single run.
+    Run times stay between 1 s and the estimate, which does not change. In a busy schedule one changed run time changes
+    everything after it. So the mean over variants shows the effect of a policy better than a single run.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class Workload:
         Processors that each job occupies, at least 1, and those of the trace's own machine, None if unknown. They are
         whole nodes if the trace counts nodes.
     dropped, repaired
-        Numbers of jobs, by reason, that were left out or whose values were filled in or ignored.
+        Numbers of jobs by reason: jobs that were left out, and jobs with values that were filled in or ignored.
     users, executables
         Numbers of each job's user and application, -1 if unknown.
     preceding, think_s
@@ -159,7 +159,7 @@ class Workload:
         return Precedence(self.ids, self.preceding, self.think_s).rows()
 
     def remarks(self, size: int | None = None) -> list[str]:
-        """Return a line per reason for dropped and repaired jobs, and one if ``size`` is not the trace's machine's."""
+        """Return a line per reason for dropped and repaired jobs, and one if the trace's machine has another size."""
         kinds = (("dropped", self.dropped), ("repaired", self.repaired))
         lines = [f"{self.name}: jobs {kind}, {reason}: {jobs}" for kind, counts in kinds for reason, jobs in counts]
         if None in (size, self.machine_processors) or size == self.machine_processors:

@@ -139,7 +139,7 @@ def test_names_and_comments_of_jobs_say_nothing_of_what_they_ask_for(run: Run, e
     asked = ("generate", "window", "--cluster", "slurm.conf", "--idle", "n[1-4]", "--out", "window.json", "--queue")
     forged = run(*asked, "inj2.txt")
     assert forged.code == 2
-    assert "jobs left out, their user may have forged the record: 1" in forged.err
+    assert "jobs left out, as their user may have forged the record: 1" in forged.err
     assert run(*asked, "inj.txt").code == 0
     jobs = json.loads((here / "window.json").read_text(encoding="utf-8"))["jobs"]
     assert [job["tasks"] for job in jobs] == [1] * len(jobs)

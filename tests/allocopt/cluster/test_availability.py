@@ -228,15 +228,15 @@ def test_what_is_not_known_of_a_node_or_partition_is_counted(
     conf = f"{key}=1\nNodeName=a CPUs=1 {key}=2\nPartitionName=p Nodes=a {key}=3\nNodeSet=s Nodes=a {key}=4\n"
     remarks = read(folder, slurm_conf=conf, gres_conf=f"NodeName=a Name=gpu {key}=5\n").remarks
     for noun in ("setting", "node", "partition", "NodeSet line", "gres.conf line"):
-        assert f"keys of {noun}s that are not known, ignored: {key!r} 1" in remarks
+        assert f"unknown keys of {noun}s, ignored: {key!r} 1" in remarks
     spelled = key.capitalize()
     printed = scontrol("a").replace("TmpDisk=0", f"TmpDisk=0 {spelled}=1")
-    assert f"keys of nodes that are not known, ignored: {key!r} 1" in read(folder, n_txt=printed).remarks
+    assert f"unknown keys of nodes, ignored: {key!r} 1" in read(folder, n_txt=printed).remarks
     told = {"meta": {}, "nodes": [{"name": "a", "cpus": 1, "state": ["IDLE"], key: 7}],
             "partitions": [{"name": "p", "nodes": {"configured": "a"}, key: 1}]}  # fmt: skip
     answer = read(folder, n_json=json.dumps(told)).remarks
     for noun in ("node", "partition"):
-        assert f"keys of {noun}s that are not known, ignored: {key!r} 1" in answer
+        assert f"unknown keys of {noun}s, ignored: {key!r} 1" in answer
     held = read(folder, k_json=kube_list(kube("a", held={f"x.com/{key}": "1"}, spec={key: 1}))).remarks
     assert f"resources that are not modelled, with their numbers of nodes: x.com/{key} 1" in held
     assert f"unknown keys of spec of nodes, ignored: {key!r} 1" in held

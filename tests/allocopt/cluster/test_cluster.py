@@ -154,7 +154,7 @@ def test_what_kubernetes_can_give_is_read_from_json_and_yaml(tmp_path: Path) -> 
             'line 2: is not a port, must be a line such as [1] "S-0002c9"[2]',
         ),
         ("n.out", 'Switch 2 "S-1" # "leaf"\n', "holds no adapter of a host"),
-        ("n.yaml", "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n", "configures a cluster of kind"),
+        ("n.yaml", "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n", "configures the tool kind"),
     ],
 )
 def test_an_odd_file_gets_a_line_that_says_where_and_what(tmp_path: Path, name: str, text: str, message: str) -> None:

@@ -75,7 +75,7 @@ def test_units_are_those_of_every_part_counted_one_by_one(kinds: list[Part]) -> 
     nodes = [part for part in kinds for _ in range(part.count)]
     cores = [count(part, "cores") for part in nodes]
     if not any(cores):
-        with pytest.raises(InvalidProblemError, match="hold some cores"):
+        with pytest.raises(InvalidProblemError, match="some node must have cores"):
             Platform.of_parts(kinds)
         return
     platform = Platform.of_parts(kinds)
@@ -102,7 +102,7 @@ def test_what_a_platform_is_made_of_cannot_be_changed() -> None:
         (lambda: Platform.pool(-3), "has -3 processors"),
         (lambda: Platform.whole_nodes(0), "at least"),
         (lambda: Platform.of_parts([]), "at least"),
-        (lambda: Platform.of_parts([Part(2, {"gpus": 1})]), "hold some cores"),
+        (lambda: Platform.of_parts([Part(2, {"gpus": 1})]), "some node must have cores"),
         (lambda: Platform(("cores",), np.array([[1, 2]])), r"has shape \(1, 2\)"),
         (lambda: Platform(("cores",), np.array([4])), r"has shape \(1,\)"),
         (lambda: Platform(("cores",), np.array([[4], [-1]])), "must not be negative"),

@@ -49,7 +49,7 @@ def test_a_running_job_on_one_node_leaves_what_it_does_not_have(tmp_path: Path) 
     free, remarks = free_of(tmp_path, queue(tmp_path, text + record(2, "RUNNING", "h2", "cpu=2,mem=500M,node=1")))
     assert free["h2"] == [5000, 32000 - 8192 - 500, 1000]
     assert free["h1"] == [8000, 32000, 2000]
-    assert remarks == ["nodes in use by jobs of the queue, which the cluster's files list as idle: 1"]
+    assert remarks == ["nodes that the cluster's files list as idle, but running jobs use: 1"]
 
 
 def test_fractions_of_memory_count(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_fractions_of_memory_count(tmp_path: Path) -> None:
 def test_nodes_of_a_job_that_runs_on_several_are_full(tmp_path: Path, state: str) -> None:
     free, remarks = free_of(tmp_path, queue(tmp_path, record(1, state, "h[1,3]", "cpu=6,node=2")))
     assert [name for name, left in free.items() if left == [0, 0, 0]] == ["h1", "h3"]
-    assert remarks[0].endswith(": 2; taken as full, because the jobs' parts of them are not given: 2")
+    assert remarks[0].endswith(": 2; of these, taken as full, as the jobs' amounts are not given: 2")
 
 
 def test_a_node_that_is_being_left_is_full(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_yaml_of_queues_and_topologies_may_be_compressed(
 
 def test_a_running_job_without_nodes_is_counted(tmp_path: Path) -> None:
     found = queue(tmp_path, "JOBID|STATE|NODES\n1|RUNNING|2\n2|PENDING|1\n")
-    assert free_of(tmp_path, found)[1] == ["jobs that run, whose nodes are not given: 1"]
+    assert free_of(tmp_path, found)[1] == ["running jobs whose nodes are not given: 1"]
 
 
 def test_what_the_files_give_as_in_use_stays(tmp_path: Path) -> None:
@@ -214,7 +214,9 @@ def test_magnetic_reservations_and_lists_of_reservations_are_reported(tmp_path: 
     told = "ReservationName={0} StartTime=now EndTime=later\n   Nodes={1} NodeCnt=1 Flags={2}\n   State=ACTIVE\n\n"
     booked.write_text(told.format("pull", "h1", "MAGNETIC") + told.format("own", "h2", "SPEC_NODES"), encoding="utf-8")
     cluster = read_cluster([conf, booked])
-    assert "reservations that are magnetic, whose nodes go only to jobs that name them: pull" in cluster.remarks
+    assert (
+        "reservations that are magnetic, whose nodes go only to jobs that name the reservation: pull" in cluster.remarks
+    )
     text = record(1, "PENDING").replace("NumNodes", "Reservation=pull,own\n   NumNodes") + record(2, "PENDING")
     problem, remarks = snapshot(cluster, queue(tmp_path, text).jobs, cluster.free, 1000.0, "q")
     assert [job.id for job in problem.jobs] == ["2"]

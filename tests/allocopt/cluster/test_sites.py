@@ -45,7 +45,7 @@ READ = [
 JOBS = "has no SwitchName=, BlockName= or NodeName=, must be Slurm's configuration"
 REFUSED = {
     T + "azure_sharp.txt": "line 47: switches form a cycle: ibsw47 under ibsw14 under ibsw47; a switch must list",
-    T + "kai_kind.yaml": "configures a cluster of kind; give what `kubectl get nodes -o yaml` prints of that cluster",
+    T + "kai_kind.yaml": "configures the tool kind; give what `kubectl get nodes -o yaml` prints of that cluster",
     T + "kai_nodes.json": "items: no known label of a network topology is on all nodes; the nodes have "
     "nvidia.com/gpu.deploy.device-plugin, nvidia.com/gpu.memory, run.ai/simulated-gpu-node-pool, "
     "topology.test/rack-domain, topology.test/zone-domain: name the labels of the levels with --labels, from the top",

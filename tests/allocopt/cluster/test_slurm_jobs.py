@@ -109,7 +109,7 @@ STRANGE = {
     "Switches=1@00:05:00": "--switches", "SpreadJob=Yes": "--spread-job", "BurstBuffer=#BB x": "a burst buffer",
     "SegmentSize=4": "--segment", "CoreSpec=2": "--core-spec", "MinTmpDiskNode=100": "--tmp", "Network=ib": "--network",
     "OverSubscribe=USER": "--exclusive=user, mcs or topo", "Exclusive=TOPO": "--exclusive=user, mcs or topo",
-    "Prefer=fast": "--prefer", "ReqNodeList=n1": "--nodelist of fewer nodes than it has",
+    "Prefer=fast": "--prefer", "ReqNodeList=n1": "--nodelist with fewer nodes than the job gets",
     "CpusPerTres=gres/gpu:4": "--cpus-per-gpu", "MinCPUsNode=64": "--mincpus",
 }  # fmt: skip
 
@@ -135,10 +135,10 @@ def test_a_key_of_a_job_that_is_not_known_is_counted(
 ) -> None:
     found = queue(tmp_path_factory.mktemp("queue"), record(f"   {key}={value}"))
     assert [job.id for job in found.jobs] == ["1"]
-    assert found.remarks == (f"keys of jobs that are not known, ignored: {key.lower()!r} 1",)
+    assert found.remarks == (f"unknown keys of jobs, ignored: {key.lower()!r} 1",)
     answer = {"jobs": [{**BASIC, key: value}]}
     told = queue(tmp_path_factory.mktemp("queue"), json.dumps(answer), "q.json")
-    assert told.remarks == (f"keys of jobs that are not known, ignored: {key!r} 1",)
+    assert told.remarks == (f"unknown keys of jobs, ignored: {key!r} 1",)
 
 
 @pytest.mark.parametrize(

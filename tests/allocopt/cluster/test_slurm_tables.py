@@ -55,7 +55,7 @@ def test_the_time_above_a_table_and_cut_titles_are_understood(tmp_path: Path) ->
     ]
     assert "nodes that take no jobs, left out: 1 (drained 1)" in found.remarks
     # Half a feature is none.
-    assert "keys of nodes that are not known, ignored: 'AVAIL_FEATURES cut short' 1" in found.remarks
+    assert "unknown keys of nodes, ignored: 'AVAIL_FEATURES cut short' 1" in found.remarks
     assert [(one.name, one.nodes) for one in found.partitions] == [("main", ("n1", "n3")), ("debug", ("n1",))]
 
 
@@ -161,7 +161,7 @@ def test_demands_in_a_table_hold(tmp_path: Path) -> None:
     assert [one.unmodelled for one in asked] == [(), (), ("license/matlab",), ("gres/shard",)]
     assert found.remarks == ("jobs of a table, which get whole nodes: 4",)
     odd = queue(tmp_path, "JOBID ST NODES WEATHER\n1 PD 1 rain\n")
-    assert "keys of jobs that are not known, ignored: 'weather' 1" in odd.remarks
+    assert "unknown keys of jobs, ignored: 'weather' 1" in odd.remarks
 
 
 def test_a_name_of_a_partition_that_is_cut_is_completed(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ TREE_FAULTS = [
         "topology.hops",
         [2, 4],
         "topology.levels[1]",
-        "is the top level by the number of hops, must have 1 group, but has 2",
+        "is the top level, as there are as many levels as hops; it has 2 groups, must have 1",
     ),
 ]
 KNAPSACK_FAULTS = [

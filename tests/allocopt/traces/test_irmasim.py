@@ -53,7 +53,7 @@ def test_nodes_and_tasks_follow_from_each_other(
 @pytest.mark.parametrize(
     ("job", "fault"),
     [
-        ({"subtime": 0, "profile": "p"}, r"jobs\[0\]: has none of res, ntasks and nodes"),
+        ({"subtime": 0, "profile": "p"}, r"jobs\[0\]: has no size; give res, ntasks or nodes"),
         ({"subtime": 0, "profile": "q", "res": 1}, r"jobs\[0\].profile: is 'q', there is no such profile"),
         ({"subtime": 0, "res": 1}, r"jobs\[0\]: req_ops: is missing"),
         ({"subtime": -1, "res": 1, "profile": "p"}, r"jobs\[0\]: subtime: is -1, must be greater than or equal to 0"),
