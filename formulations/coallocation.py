@@ -1,24 +1,25 @@
 """Exact solvers of co-allocation problems: ``assignment``, and the program of ``scip``, ``highs`` and ``cp-sat``.
 
-With one guest per host, each pair has its best quota, and only the assignment of guests to hosts is left to decide: a
-linear assignment problem, solved in polynomial time (Crouse, "On implementing 2D rectangular assignment algorithms",
-2016).
+With one guest per host, each pair of a host and a guest has a best quota. Only the assignment of guests to hosts is
+left to decide. This is a linear assignment problem, solved in polynomial time (Crouse, "On implementing 2D rectangular
+assignment algorithms", 2016).
 
 ``x_{h,g,q}`` is 1 if guest g is on host h at quota q. With one guest per host, each pair has one column, at its best
 quota: maximize ``sum value x`` with at most one x for every guest and every host.
 
-With several guests, capped by their quotas, the excess of a host from missing cores is a function ``f_h(Q)`` only of
-the sum Q of the quotas, and the rest adds up over pairs. ``z_{h,Q}`` is 1 if the guests of h hold at most Q percent,
-``y_{h,g,g'}`` if both g and g' are on h. With c for contention in steps of excess, for every host (and guest on it):
+With several guests per host, each guest uses at most its quota. The excess of a host from missing cores then depends
+only on the sum Q of the quotas, as ``f_h(Q)``, and all other excess adds up over pairs. ``z_{h,Q}`` is 1 if the guests
+of h hold at most Q percent, ``y_{h,g,g'}`` if both g and g' are on h. With c for the excess from contention, in steps,
+for every host, and for every guest on it:
 
 - ``sum x <= K``, ``sum q x <= sum Q z``, ``sum z <= 1``, ``sum memory x <= free memory``,
 - ``sum f_h(Q) z + sum c_{h,g} x <= limit_h``,
 - ``x_{h,g} + x_{h,g'} - y_{h,g,g'} <= 1`` where g and g' contend, ``x_{h,g}`` being the sum over q,
 - ``sum e_{h,g,q} x + sum c_{g,g'} y <= limit_g``, where e is the excess of g as the only guest on h.
 
-The program leaves out columns that no optimal solution needs: a guest on a host where it is worth nothing as the only
-guest (with others it is worth no more, `allocopt.problems.coallocation.pairs.Pairs.bound`), and a quota at which it
-takes as long as at a smaller one.
+The program leaves out columns that no optimal solution needs: those of a guest on a host where it is worth nothing as
+the only guest (with others it is worth no more, see `allocopt.problems.coallocation.pairs.Pairs.bound`), and those of a
+quota at which the guest takes as long as at a smaller one.
 """
 
 import itertools
@@ -42,7 +43,7 @@ ROUNDING = 1e-12  # relative; exceeds the rounding error of sums of values
 
 
 def _assignment_bound(pairs: Pairs) -> tuple[float, HostPrices]:
-    """Return an upper bound and its certificate: each host has ``max_guests`` places, and guests ignore one another.
+    """Return an upper bound and its certificate, as if the guests of a host, at most ``max_guests``, shared nothing.
 
     `Pairs.bound` explains why the bound holds for several guests on a host.
     """
@@ -52,8 +53,8 @@ def _assignment_bound(pairs: Pairs) -> tuple[float, HostPrices]:
     host_of[guests] = rows // places
     placed = np.flatnonzero((host_of >= 0) & (worth[host_of, np.arange(len(host_of))] > 0))
     alone = np.setdiff1d(np.arange(len(host_of)), placed)
-    # The least prices at which no guest gains by another host: longest paths over exchanges. There are no positive
-    # cycles, because the assignment is optimal.
+    # Find the least prices of hosts at which no guest would gain on another host. They are the lengths of longest
+    # paths over exchanges of guests. There are no positive cycles, because the assignment is optimal.
     prices = worth[:, alone].max(axis=1, initial=0.0)
     own = worth[host_of[placed], placed]
     for _ in range(len(worth)):
@@ -105,12 +106,13 @@ class Assignment(CoallocationSolver):
 
 
 class CoallocationModel(Formulation):
-    """The program of a problem."""
+    """The program of a co-allocation problem; the module's docstring has its columns and rows."""
 
     def __init__(self, pairs: Pairs) -> None:
         problem = pairs.problem
         self._problem, self._pairs = problem, pairs
-        # A row per column: host, guest and index of the quota for x, host and percent for z, host and two guests for y.
+        # Tables with a row per column of the program: host, guest and index of the quota in x; host and percent in z;
+        # host and two guests in y.
         self.z, self.y = (np.empty((0, width), dtype=np.int64) for width in (2, 3))
         if problem.max_guests == 1:
             hosts, guests = np.nonzero(pairs.best() > 0)
@@ -118,7 +120,8 @@ class CoallocationModel(Formulation):
             return
         better = np.ones(pairs.values.shape, dtype=np.bool_)
         better[:, :, 1:] = pairs.guest_steps[:, :, 1:] < pairs.guest_steps[:, :, :-1]
-        # If a smaller quota is not allowed because of the guest, neither is a quota at which it takes as long.
+        # A quota at which the guest takes as long as at a smaller one is not needed: its largest excess allows both or
+        # neither.
         self.x = np.argwhere((pairs.values > 0) & better)
         (free, taken), z, y = problem.memory_steps, [self.z], [self.y]
         for host in np.unique(self.x[:, 0]).tolist():
@@ -175,7 +178,7 @@ class CoallocationModel(Formulation):
             columns = len(self.x) + len(self.z) + mine
             guests, of_guest = np.unique(here, return_inverse=True)
             ends = np.searchsorted(guests, self.y[mine, 1:])
-            # For each pair that meets: the columns x of the one guest and of the other.
+            # For each pair of guests in y: the columns x of the first guest, then those of the second.
             row_of, held = zip(*(np.nonzero(of_guest == end[:, None]) for end in ends.T), strict=True)
             values = np.repeat([1, -1], (sum(map(len, held)), len(mine)))
             meeting = np.concatenate((*row_of, np.arange(len(mine))))
@@ -187,8 +190,8 @@ class CoallocationModel(Formulation):
                 np.concatenate((excess, *_between(self._problem, *self.y[mine].T))),
                 self._problem.guest_limits[guests],
             )
-        # x has the worth of a guest with its own excess and contention, z the cost of missing cores, y that of
-        # contention between two guests.
+        # The worth of x is the gain of the guest, less the cost of its excess as the only guest and of its contention
+        # with the host. The cost of z is that of missing cores, the cost of y that of contention between two guests.
         worth = problem.gains[guest] - problem.guest_costs[guest] * self._pairs.guest_steps[host, guest, quota]
         worth = worth - problem.host_costs[host] * self._contention(host, guest)
         (of_host, total), (_, one, two) = self.z.T, self.y.T
@@ -229,14 +232,14 @@ class CoallocationModel(Formulation):
 
 
 def _between(problem: CoallocationProblem, host: IntArray, one: IntArray, two: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the excess in steps that each of two guests on a host has from the other."""
+    """Return the excess, in steps, that two guests on a host cause each other."""
     guests, how, cores = problem.guest_demands, problem.interference, problem.host_demands.cores[host]
     first = guests.contention_steps(one, guests, two, cores, how)
     return first, guests.contention_steps(two, guests, one, cores, how)
 
 
 class IntegerCoallocation(BackEndSolver[CoallocationProblem, Pairs], CoallocationSolver):
-    """The program of a co-allocation."""
+    """Solver of the program `CoallocationModel`."""
 
     largest_nonzeros: ClassVar[int] = 500_000
     no_model = "placing a guest never improves the objective"
@@ -253,7 +256,7 @@ class IntegerCoallocation(BackEndSolver[CoallocationProblem, Pairs], Coallocatio
 
     def prepare(self, problem: CoallocationProblem, pairs: Pairs, run: Run) -> object:
         run.offer(Coallocation())
-        # With one guest per host, solution and bound are equal, and no program is built.
+        # With one guest per host, this bound equals the objective, and no program is built.
         if not run.clock.expired():
             run.offer(_best_assignment(pairs))
             run.prove(*_assignment_bound(pairs))

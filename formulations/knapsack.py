@@ -1,9 +1,9 @@
 """Exact solvers of knapsack problems: ``dp`` for one resource, and the program of ``scip``, ``highs`` and ``cp-sat``.
 
-If the objective has no mean, the dynamic program is the table V[c] of the largest gain within c units. With a mean
-(Eq. 1), the objective of k jobs that take c units together is ``constant + D / k + rate * c``, where D is the sum of
-the gains of which the mean counts. For given k and c it increases with D, so the table D[k][c] of the largest sums
-contains an optimal selection.
+If the objective has no mean, the dynamic program is the table V[c] of the largest gain within c units. With a mean (the
+objective ``capability``, Eq. 1 of the DRAS paper), the objective of k jobs that take c units together is
+``constant + D / k + rate * c``, where D is the sum of the gains whose mean counts. For given k and c it increases with
+D, so the table D[k][c] of the largest sums contains an optimal selection.
 
 In the binary program without a mean, ``y_j`` is 1 if job j is selected: maximize ``sum own_j y_j`` so that the
 resources suffice. With a mean, ``z_k`` is 1 if k jobs are selected, and ``y_{k,j}`` if job j is one of these k:
@@ -45,7 +45,7 @@ BitArray = NDArray[np.uint64]
 WORD = 64  # jobs whose decisions share a word
 LARGEST_TABLE = 10_000_000  # most entries of the tables, decisions included: 80 MB
 SLICE = 10_000_000  # states between two looks at the clock: some milliseconds
-LARGEST_FLOAT_UNITS = 100_000  # most units for which excess by one unit exceeds the tolerances of solvers with floats
+LARGEST_FLOAT_UNITS = 100_000  # most free units for which one unit too many exceeds the tolerances of solvers
 
 
 @kernel(void(float64[:, ::1], uint64[:, :, ::1], int64[::1], float64[::1], int64, int64))
@@ -97,8 +97,11 @@ def _add_jobs(best: FloatArray, taken: BitArray, sizes: IntArray, gains: FloatAr
 
 @kernel(void(uint64[:, :, ::1], int64[::1], int64, int64, int64, boolean[::1]))
 def _trace(taken: BitArray, sizes: IntArray, n_jobs: int, k: int, c: int, selected: BoolArray) -> None:
-    """Mark the jobs, among the first ones, of the best selection of k jobs with c units, or of any jobs within c."""
-    # If there are several rows, row 0 stands for no jobs and has no decisions; a single row is for any number of jobs.
+    """Mark the jobs of the best selection among the first ``n_jobs`` jobs.
+
+    If ``taken`` has several rows k, the selection has k jobs with c units; otherwise it has any jobs within c units.
+    """
+    # Of several rows, row 0 stands for no jobs and has no decisions.
     for job in range(n_jobs - 1, -1, -1):
         if (taken[job // WORD, k, c] >> uint64(job % WORD)) & uint64(1):
             selected[job] = True
@@ -131,7 +134,7 @@ class _Items:
 
 @dataclass(frozen=True, slots=True)
 class KnapsackDynamicProgram(KnapsackSolver):
-    """Exact selections under one resource: O(J C) for values and Eq. 2, O(J K C) for Eq. 1 if at most K jobs fit."""
+    """Exact selections under one resource: O(J C), or O(J K C) for ``capability`` if at most K jobs fit."""
 
     name: ClassVar[str] = "dp"
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -169,7 +172,7 @@ class KnapsackDynamicProgram(KnapsackSolver):
         n_jobs, n_states, most = len(items.jobs), items.capacity + 1, 0
         best = np.zeros(n_states)
         if gains.shared is not None:
-            # Larger numbers of jobs cannot be better than the incumbent.
+            # Selections of more than `most` jobs cannot be better than the incumbent.
             known = -math.inf if run.objective is None else run.objective
             most = int(np.flatnonzero(gains.count_bounds() > known).max(initial=0))
             if most > 0 and run.clock.expired():
@@ -210,7 +213,7 @@ class _KnapsackModel(Formulation):
         problem = gains.problem
         self._problem, self._gains, self._least = problem, gains, least
         self._is_counted = self._gains.shared is not None
-        # Jobs without a gain of their own, and numbers of jobs that cannot be worth more, are left out.
+        # With a mean, leave out numbers of jobs that cannot be better than `least`; otherwise, jobs without a gain.
         self._jobs, self._counts = problem.fitting, np.empty(0, dtype=np.int64)
         if self._is_counted:
             worth_it = np.flatnonzero(self._gains.count_bounds() > least)
@@ -305,20 +308,20 @@ class _KnapsackModel(Formulation):
             if self._is_counted:
                 rows.at_most(0, (y, 1), (z, -self._counts[block]), lower=0)
             elif problem.slots is None:
-                # If everything fits, this is the only row, which a program needs.
+                # This row always holds. If everything fits, it is the only one, and a program needs at least one.
                 rows.at_most(n, (y, 1))
         if self._is_counted:
             rows.at_most(1, (self._n_y + np.arange(len(self._counts)), 1))
 
 
 def _reduced(units: IntArray, free: int) -> tuple[IntArray, int]:
-    """Return requests and free units, divided by the greatest common divisor; at most all requests are free."""
+    """Return requests and free units, divided by the requests' common divisor; ignore units beyond all requests."""
     divisor = max(1, math.gcd(*units.tolist()))
     return units // divisor, min(free, int(units.sum())) // divisor
 
 
 class IntegerKnapsack(BackEndSolver[KnapsackProblem, Gains], KnapsackSolver):
-    """The program of a knapsack problem. CP-SAT works on integers, so it takes any number of units."""
+    """Solver of the program in the module's docstring. CP-SAT works on integers, so it takes any number of units."""
 
     largest_nonzeros: ClassVar[int] = 300_000
     no_model = "selecting a job never improves the objective"
@@ -328,7 +331,9 @@ class IntegerKnapsack(BackEndSolver[KnapsackProblem, Gains], KnapsackSolver):
         able = super().capabilities
         if self.back_end == CP_SAT:
             return able
-        return replace(able, largest=f"{able.largest}, {LARGEST_FLOAT_UNITS:,} free units, common divisors apart")
+        return replace(
+            able, largest=f"{able.largest}, {LARGEST_FLOAT_UNITS:,} free units after division by common divisors"
+        )
 
     def refusal(self, problem: KnapsackProblem) -> str | None:
         too_many = super().refusal(problem) or self.too_many(_KnapsackModel.most_nonzeros(Gains.of(problem)))

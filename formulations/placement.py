@@ -1,7 +1,7 @@
 """Exact solvers of placement problems: the program of ``scip``, ``highs`` and ``cp-sat``.
 
 ``x_{j,t,v}`` is 1 if t tasks of job j are on node v, ``z_{j,n,k}`` if j has n nodes, all from its set k, and
-``y_{j,n,l,g,a}`` if a of n nodes, n at least 2, are in group g of level l. With the coefficients of
+``y_{j,n,l,g,a}`` if j has n >= 2 nodes, a of them in group g of level l. With the coefficients of
 `allocopt.cluster.topology.HopFormula`, minimize
 
     ``sum of left_out_cost (1 - z) + scale (top n - bottom) z - scale w_l a^2 y / n``
@@ -10,10 +10,10 @@
 - Each job and node: ``sum over t of x <= sum of the z of sets with the node``.
 - Each job, n and level: ``sum a y = n sum z`` and, if the job may span few groups, ``sum y <= most sum z``; also for
   each group ``sum over a of y <= sum z`` and ``sum a y <= sum x``.
-- Each node: the x use at most the free amounts. With S other jobs, an exclusive job excludes them:
+- Each node: jobs use at most the free amounts. An exclusive job excludes all S others:
   ``S sum of exclusive x + sum of other x <= S``.
 
-A job with segments has only those z and y whose n and a are whole segments.
+If a job has segments, n and a are multiples of the segment size.
 """
 
 import logging
@@ -36,14 +36,14 @@ from allocopt.solving.protocol import Solver, get_solver
 
 LOGGER = logging.getLogger(__name__)
 
-GREEDY = "cons-tres"  # solver whose answer the search begins with
+GREEDY = "cons-tres"  # solver whose answer is the first one
 ROUNDING = 1e-12  # relative; exceeds the rounding error of sums of costs
-LEAST_SHARE = 1e-5  # share of the cost of a hop below which costs are lost in the tolerances of solvers
+LEAST_SHARE = 1e-5  # least left_out_cost, relative to the cost of a hop, that exceeds the tolerances of solvers
 BUILD_S = 2e-5  # seconds to build a program, for each pair of a job and a node
 
 
 class _PlacementModel(Formulation):
-    """The program of a problem."""
+    """The program of a placement problem; the module's docstring has its columns and rows."""
 
     def __init__(self, problem: PlacementProblem) -> None:
         self._problem = problem
@@ -127,7 +127,7 @@ class _PlacementModel(Formulation):
         for resource, units in enumerate(amounts.T):
             free = problem.free[nodes, resource]
             needed = np.flatnonzero((units > 0) & (np.bincount(row_of, units) > free)[row_of])
-            # Rows that hold in any case are left out, because back ends take no empty rows.
+            # Add rows only where they may be violated; others would be empty, and back ends take no empty rows.
             scarce, row = np.unique(row_of[needed], return_inverse=True)
             rows.add(row, needed, units[needed], free[scarce])
         for here in places_by_value(node):
@@ -171,13 +171,13 @@ class _PlacementModel(Formulation):
 
 
 def _range(problem: PlacementProblem) -> str | None:
-    """Return why costs differ too much for solvers that work with tolerances, or None."""
+    """Return a reason if costs differ too much for solvers that work with tolerances, otherwise None."""
     cost, hops = problem.effective_left_out_cost, problem.topology.hops
     dear = [hop for hop in hops if hop > 0]
-    # If the first hop has a cost, the model has no numbers of nodes that cost more than leaving the job out.
+    # If hops within a leaf have a cost, the model leaves out numbers of nodes that cost more than no placement.
     if hops[0] > 0 or not dear or cost >= LEAST_SHARE * problem.hop_cost * dear[0]:
         return None
-    return f"left_out_cost is {cost:g}, too small beside hops that cost {problem.hop_cost * dear[0]:g}"
+    return f"left_out_cost is {cost:g}, too small compared with hops that cost {problem.hop_cost * dear[0]:g}"
 
 
 def _greedy() -> Solver:
@@ -185,7 +185,7 @@ def _greedy() -> Solver:
 
 
 class IntegerPlacement(BackEndSolver[PlacementProblem, float], PlacementSolver):
-    """The program of a placement problem."""
+    """Solver of the program in the module's docstring."""
 
     largest_nonzeros: ClassVar[int] = 4_000_000
     no_model = "no job fits anywhere"
@@ -197,14 +197,14 @@ class IntegerPlacement(BackEndSolver[PlacementProblem, float], PlacementSolver):
         return _greedy().kernels(problem)
 
     def search(self, problem: PlacementProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        # Building a program cannot be cut off.
+        # Building a program cannot be interrupted, so it needs enough time from the start.
         left, build_s = run.clock.remaining(), BUILD_S * len(problem.jobs) * problem.size
         if left > build_s:
             return super().search(problem, run, budget, seed)
         self.prepare(problem, self.tables(problem), run)
         if not run.is_proved():
-            fault = f"its model takes about {build_s:.1f} s to build, {max(0.0, left):.1f} s are left"
-            LOGGER.warning("%s: %s; the answer is that of %s, give more time", problem.name, fault, GREEDY)
+            fault = f"its model takes about {build_s:.1f} s to build, but {max(0.0, left):.1f} s are left"
+            LOGGER.warning("%s: %s; the answer is that of %s; more time may improve it", problem.name, fault, GREEDY)
         return StopReason.TIME_LIMIT
 
     def tables(self, problem: PlacementProblem) -> float:

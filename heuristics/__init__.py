@@ -1,1 +1,1 @@
-"""Fast allocators without a proof."""
+"""Fast solvers without a proof of optimality, and rules of schedulers."""

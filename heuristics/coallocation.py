@@ -25,7 +25,7 @@ class GreedyCoallocation(CoallocationSolver):
 
 
 class StaticHalf(CoallocationSolver):
-    """Give each guest half of the first host on which no rule is broken, regardless of its worth: *Static* of ASAX."""
+    """Give each guest half of the first host where this breaks no rule, regardless of the worth: *Static* of ASAX."""
 
     name: ClassVar[str] = "static-50"
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset(), LARGEST)

@@ -9,7 +9,7 @@ from allocopt.solving.budget import Budget
 
 
 class GreedyKnapsack(KnapsackSolver):
-    """Select jobs by gain, by gain per requested share, and by size, and keep the best; O(J (R + slots)) each."""
+    """Select jobs in order of gain, of gain per requested share, and of size; keep the best; O(J (R + slots)) each."""
 
     name: ClassVar[str] = "greedy"
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset({Promise.BOUND}), f"{MOST_JOBS:,} jobs")

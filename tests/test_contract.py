@@ -292,7 +292,7 @@ EDGES: list[tuple[str, Strategy, TopologyProblem, str]] = [
     ("prices", Strategy.FREE, wide(2, 20, 5000, 200_000, [15_000, 14_000, 13_000]), "50,000,000"),
     ("greedy", Strategy.FREE, wide(10, 10, 100, 8000, [2400]), "57,600,000"),
     ("greedy", Strategy.FREE, wide(10, 10, 100, 8000, [2083]), ""),
-    ("lns", Strategy.FREE, wide(1, 2, 5000, 10_000, [9000, 100]), "the product is 90,000,000"),
+    ("lns", Strategy.FREE, wide(1, 2, 5000, 10_000, [9000, 100]), "nodes of the largest job is 90,000,000"),
     ("lns", Strategy.FREE, wide(1, 2, 5000, 10_000, [4000, 100]), ""),
     ("simanneal", Strategy.FREE, wide(100, 10, 100, 20_001, [2]), "20,001 idle nodes"),
     ("simanneal", Strategy.FREE, wide(100, 10, 100, 20_000, [2]), ""),

@@ -1,7 +1,7 @@
 """CP-SAT, the constraint programming solver of OR-Tools.
 
-CP-SAT works on integers. Costs are multiplied by a scale and rounded *down*, so that its bound, divided by the scale,
-is a lower bound for the true costs.
+CP-SAT works on integers. Costs are multiplied by a scale and rounded *down*, so that the bound of CP-SAT, divided by
+the scale, is a lower bound for the true costs.
 """
 
 import importlib.metadata
@@ -14,7 +14,7 @@ from allocopt.arrays import IntArray
 from allocopt.formulations.backends.program import BinaryProgram, Outcome, Progress, Report, Request
 
 VERSION = f"OR-Tools {importlib.metadata.version('ortools')}"
-ROUNDING = 1e-9  # target for the rounding of a solution's cost, relative to a lower bound of it
+ROUNDING = 1e-9  # most that rounding should change a solution's cost, relative to the least cost
 LARGEST_COEFFICIENT = 2.0**50
 LARGEST_SUM = 2.0**61
 _LARGEST_SEED = 2**31 - 1
@@ -28,7 +28,7 @@ def solve_program(request: Request, report: Report) -> Outcome:
     literals = [model.new_bool_var("") for _ in program.costs]
     for lower, upper, columns, values in program.rows():
         held = [literals[column] for column in columns]
-        # Added as cliques: without presolve, CP-SAT would not recognize them among sums.
+        # Add such rows as cliques; without presolve, CP-SAT would not recognize cliques among sums.
         if upper == 1 and set(values) == {1.0}:
             add = model.add_exactly_one if lower == 1 else model.add_at_most_one
             add(held)
@@ -69,15 +69,15 @@ def solve_program(request: Request, report: Report) -> Outcome:
 
 
 def _integer_costs(program: BinaryProgram) -> tuple[float, IntArray]:
-    """Return a power of two and the costs times it, rounded down.
+    """Return a scale, and the costs multiplied by it and rounded down.
 
-    The scale is large enough for `ROUNDING`, or as large as 64 bits allow.
+    The scale is a power of two, large enough for `ROUNDING`, or as large as 64 bits allow.
     """
     if not program.costs.any():
         return 1.0, np.zeros(len(program.costs), dtype=np.int64)
     largest, total = float(np.abs(program.costs).max()), float(np.abs(program.costs).sum())
     fitting = min(LARGEST_COEFFICIENT / max(largest, 1e-300), LARGEST_SUM / max(total, 1e-300))
-    # The least cost to satisfy each equality row, and the number of columns that takes.
+    # Estimate from the equality rows the least cost of a solution, and how many of its columns are 1.
     least = chosen = 0.0
     rows = program.matrix.tocsr()
     for row in np.flatnonzero(program.row_lower == program.row_upper).tolist():

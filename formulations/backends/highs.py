@@ -6,7 +6,7 @@ reduced cost d of every column. A solution with a column outside the *core* ``d 
 HiGHS solves a core that begins small and grows until the best solution costs at most ``L + width``.
 """
 
-# Not highspy: it and ortools ship the same shared library, and one process cannot import both.
+# highspy is not used, because it and ortools ship the same shared library, and one process cannot import both.
 
 import time
 from typing import Any
@@ -19,10 +19,10 @@ from scipy.sparse import vstack
 from allocopt.arrays import IntArray
 from allocopt.formulations.backends.program import Outcome, Progress, Report, Request
 
-VERSION = f"SciPy {scipy.__version__}"  # which brings its HiGHS with it
+VERSION = f"SciPy {scipy.__version__}"  # SciPy contains HiGHS
 SMALLEST_CORE = 100
 COLUMNS_PER_ROW = 2
-GROWTH = 4  # factor by which the core grows while it holds no solution
+GROWTH = 4  # factor by which the core grows from solve to solve
 CLOSED = 1e-9  # relative distance of a solution from a bound that counts as rounding
 INTEGRAL = 1e-6  # distance from 0 or 1 that counts as rounding
 _OPTIMAL, _INFEASIBLE = 0, 2  # status codes of SciPy
@@ -48,7 +48,8 @@ class _CoreSearch:
         program = self._request.program
         if self._request.warm is not None:
             self._take(self._request.warm)
-        # Solve the linear relaxation for row prices and its optimal point. SciPy's types allow dense matrices only.
+        # Solve the linear relaxation to get row prices and an optimal point. The matrices have type Any, because the
+        # annotations of SciPy allow only dense ones.
         rows: Any = program.matrix.tocsr()
         equal = np.flatnonzero(program.row_lower == program.row_upper)
         above = np.flatnonzero(np.isfinite(program.row_upper) & (program.row_lower < program.row_upper))
@@ -79,7 +80,7 @@ class _CoreSearch:
         rising = np.sort(reduced_costs)
         n_core = max(SMALLEST_CORE, COLUMNS_PER_ROW * len(program.row_lower))
         width = -np.inf
-        # Stop once no better solution can have a column outside the core of that width.
+        # Stop once no better solution can have a column outside the core.
         while width < rising[-1] and not (
             self._chosen is not None and self._cost - least <= max(width, CLOSED * abs(self._cost))
         ):
@@ -93,7 +94,7 @@ class _CoreSearch:
         return Outcome(self._chosen, None if self._chosen is None else self._cost, True)
 
     def _solve_core(self, columns: IntArray) -> tuple[bool, float]:
-        """Solve the program on these columns; return whether the solve was completed, and the bound."""
+        """Solve the program restricted to these columns; return whether the solve was completed, and its bound."""
         program = self._request.program
         options: Any = {"time_limit": self._remaining(), "mip_rel_gap": 0.0}
         if self._request.steps is not None:

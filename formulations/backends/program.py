@@ -1,4 +1,4 @@
-"""Binary programs, their files for other solvers, and requests to back ends and their answers.
+"""Binary programs, the formats of their files for other solvers, and the requests and answers of back ends.
 
 ========  ============================================================================================
 suffix    format
@@ -8,7 +8,7 @@ suffix    format
 .pb       binary protocol buffer ``MPModelProto`` of OR-Tools, as ``ModelBuilder`` imports it
 .json     ``{"format": "allocopt-program", "version": 1, "sense": "min", "columns": [{"name", "cost"}],
           "rows": [{"name", "lower", "upper", "columns": [index], "values": [..]}]}``; all columns are
-          binary, and a row without a side has null there
+          binary; null stands for a missing side of a row
 ========  ============================================================================================
 """
 
@@ -59,7 +59,7 @@ class BinaryProgram:
     def __post_init__(self) -> None:
         rows = (len(self.row_lower), len(self.row_upper))
         if rows != (self.matrix.shape[0],) * 2 or len(self.costs) != self.matrix.shape[1]:
-            raise ValueError(f"the matrix is {self.matrix.shape}, with {len(self.costs)} costs and {rows} row sides")
+            raise ValueError(f"the matrix is {self.matrix.shape}, but has {len(self.costs)} costs and {rows} row sides")
 
     def column_names(self) -> list[str]:
         """Return the name of every variable."""
@@ -79,11 +79,11 @@ class BinaryProgram:
             yield _Row(lower, upper, columns[first:last], values[first:last])
 
     def cost_of(self, chosen: IntArray) -> float:
-        """Return the objective of the point whose ones are ``chosen``."""
+        """Return the objective of the point in which exactly the columns ``chosen`` are 1."""
         return float(self.costs[chosen].sum())
 
     def priced(self, row_prices: FloatArray) -> tuple[float, FloatArray]:
-        """Return the bound of row prices by weak duality, and the reduced cost of each column."""
+        """Return the bound that row prices prove by weak duality, and the reduced cost of each column."""
         prices = np.where(np.isinf(self.row_lower), np.minimum(row_prices, 0.0), row_prices)
         prices = np.where(np.isinf(self.row_upper), np.maximum(prices, 0.0), prices)
         side = np.where(prices > 0, self.row_lower, self.row_upper)
@@ -93,9 +93,10 @@ class BinaryProgram:
         return float(prices[priced] @ side[priced] + np.minimum(reduced, 0.0).sum()), reduced
 
     def export(self, path: Path | str) -> None:
-        """Write the program in the format of the path's suffix, to a temporary file that is renamed.
+        """Write the program in the format of the path's suffix.
 
-        Raises `UsageError` if the suffix is unknown, `BadFileError` if the file cannot be written.
+        The file is written under a temporary name and then renamed. Raises `UsageError` if the suffix is unknown,
+        `BadFileError` if the file cannot be written.
         """
         path = Path(path)
         if path.suffix not in _WRITERS:
@@ -104,13 +105,13 @@ class BinaryProgram:
 
 
 def names_of(stem: str, table: IntArray) -> list[Names]:
-    """Return names for the rows of a table; consecutive rows that differ only in the last index share an entry."""
+    """Return names for the rows of a table; consecutive rows that differ only in the last column share an entry."""
     changes = np.flatnonzero((table[1:, :-1] != table[:-1, :-1]).any(axis=1)) + 1
     return [(stem, *part[:1, :-1].T, part[:, -1]) for part in np.split(table, changes) if len(part)]
 
 
 def column_numbers(**tables: IntArray) -> dict[tuple[str | int, ...], int]:
-    """Return the column number of every row of consecutive tables, by the table's name and the row."""
+    """Return a column number for every row of the tables, by table name and row; numbers go on from table to table."""
     keys: list[tuple[str | int, ...]] = [(stem, *row) for stem, table in tables.items() for row in table.tolist()]
     return {key: number for number, key in enumerate(keys)}
 
@@ -138,7 +139,10 @@ class Rows:
     def add(
         self, row_of: IntArray, columns: IntArray, values: Numbers, uppers: Numbers, lowers: Numbers | None = None
     ) -> None:
-        """Add rows ``lower <= sum of values @ x[columns] <= upper``; ``row_of`` counts from 0 in each call."""
+        """Add rows ``lower <= sum of values @ x[columns] <= upper``.
+
+        ``row_of`` has the row of each entry, numbered from 0 in each call.
+        """
         lower = np.full(len(uppers), -np.inf) if lowers is None else lowers
         self._blocks.append((row_of, columns, values, lower, uppers))
 
@@ -172,7 +176,7 @@ class Formulation(Protocol):
         """Return the program."""
 
     def decode(self, chosen: IntArray) -> Any:
-        """Return the solution of a feasible point, given its columns that are 1; None if there is none."""
+        """Return the solution that a feasible point stands for, given its columns that are 1; None if there is none."""
 
     def encode(self, solution: Any, /) -> IntArray | None:
         """Return the columns that are 1 for a solution, sorted; None if the program leaves the solution out."""
@@ -185,7 +189,7 @@ class Formulation(Protocol):
         return True
 
     def bound_of(self, bound: float) -> float:
-        """Return the bound on the problem's objective, given one of the program; by default the same."""
+        """Return the bound on the problem's objective that a bound on the program's gives; by default the same."""
         return bound
 
 
@@ -193,12 +197,13 @@ class Formulation(Protocol):
 class Request:
     """A request to a back end to solve a program.
 
-    Its costs are scaled so that the largest lies in 2**15 .. 2**16, which suits the absolute tolerances of back ends.
+    The costs of the program are scaled so that the largest lies in 2**15 .. 2**16, which suits the absolute tolerances
+    of back ends.
     """
 
     program: BinaryProgram
     seconds: float  # wall clock time; infinity for no limit
-    seed: int = 0  # from 0 on; a back end without randomness ignores it
+    seed: int = 0  # at least 0; a back end without randomness ignores it
     steps: int | None = None  # most branch-and-bound nodes, or conflicts for CP-SAT; None for no limit
     warm: IntArray | None = None  # columns that are 1 in a feasible solution to start from; may be ignored
 
@@ -262,7 +267,7 @@ def _terms(values: list[float], names: list[str]) -> list[str]:
 def _mps(program: BinaryProgram) -> bytes:
     names, row_names, kinds, sides, ranges = program.column_names(), program.row_names(), [], [], []
     for name, lower, upper in zip(row_names, program.row_lower.tolist(), program.row_upper.tolist(), strict=True):
-        # Equal, at most (with a range if it has two sides), at least, or free.
+        # E: equal; L: at most, with a range if the row has two sides; G: at least; N: free.
         kind, side = ("E" if lower == upper else "L", upper) if math.isfinite(upper) else ("G", lower)
         kinds.append(f" {kind if math.isfinite(side) else 'N'} {name}")
         sides += [f" rhs {name} {side:.17g}"] if math.isfinite(side) else []

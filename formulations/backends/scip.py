@@ -50,7 +50,7 @@ def solve_program(request: Request, report: Report) -> Outcome:
         model.addSol(solution)
     reporter = _Reporter(variables, report)
     model.includeEventhdlr(reporter, "report", "reports better solutions and bounds")
-    # Unlike optimize(), this releases the lock of the interpreter, so that the thread that watches the parent runs.
+    # Unlike optimize(), this releases the interpreter lock, so that the thread that watches the parent process can run.
     model.optimizeNogil()
     reporter.on = False
     chosen = _chosen(model, variables) if model.getNSols() else None

@@ -50,7 +50,7 @@ class _Child:
                 command, stdin=theirs.fileno(), stdout=theirs.fileno(), env=environment, process_group=0
             )
         self._answers: SimpleQueue[Any] = SimpleQueue()
-        # Local names, because a reference to this object in the thread would prevent its collection.
+        # The thread uses local names: a reference to this object would keep it from being garbage-collected.
         pipe, process, answers = self._pipe, self._process, self._answers
 
         def receive() -> None:
@@ -67,7 +67,7 @@ class _Child:
         return not self._busy and self._owner == os.getpid() and self._process.poll() is None
 
     def wait_until_ready(self, clock: Clock) -> bool:
-        """Wait for the version; return whether it arrives in time. Raises `_BackEndDiedError` if the child ends."""
+        """Wait for the version; return whether it comes in time. Raises `_BackEndDiedError` if the child ends first."""
         with suppress(Empty):
             self.version = self.version or cast(str, self._answer(clock, 0.0))
         return self.version is not None
@@ -134,9 +134,9 @@ class _ChildPool:
 
     @contextmanager
     def child(self) -> Iterator[_Child]:
-        """Lend a child; afterwards it is kept if it is idle, and killed otherwise."""
+        """Yield a child process; afterwards, keep it if it is idle, and kill it otherwise."""
         child: _Child | None = None
-        # Another thread may take the last child between a check of the list and the pop.
+        # Try to pop without checking for an empty list: another thread could take the last child after the check.
         with suppress(IndexError):
             while not (child := self._free.pop()).is_free():
                 child.kill()
@@ -158,15 +158,15 @@ pool_of = cache(_ChildPool)
 
 LOGGER = logging.getLogger(__name__)
 
-# The margin is a constant plus a share of the limit, the share up to a largest value. A back end has to stop one margin
-# before the end of the limit, and is killed one margin after it.
+# The margin is MARGIN_S plus the share MARGIN_SHARE of the time limit, of which at most LARGEST_MARGIN_S count. A back
+# end has to stop one margin before the time limit, and is killed one margin after it.
 MARGIN_S, MARGIN_SHARE, LARGEST_MARGIN_S = 0.01, 0.01, 0.5
 CANCEL_S = 0.05  # seconds between two checks whether the solve was cancelled
 
 
 @dataclass(frozen=True, slots=True)
 class BackEnd:
-    """A module of `allocopt.formulations.backends`, the package that it needs, and the names of package and solver."""
+    """A module of `allocopt.formulations.backends`, the package that it needs, and for messages the names of both."""
 
     module: str
     package: str
@@ -176,7 +176,7 @@ class BackEnd:
     def solve(
         self, problem: Problem, run: Run, formulation: Formulation, budget: Budget, seed: int, warm_start: object
     ) -> StopReason:
-        """Solve a program in a child process within the time limit, record its reports, and return why it stopped.
+        """Solve a program in a child process within the time limit; record its reports, and return why the solve ended.
 
         The iterations of the budget limit the back end's steps. The child stays alive for the next solve.
         """
@@ -185,7 +185,7 @@ class BackEnd:
             # Build the program while the child starts.
             program = formulation.program()
             warm = None if warm_start is None else formulation.encode(warm_start)
-            # A child sends its version first, so that it is known even if no time is left to solve.
+            # A child sends its version first, so that the version is known even if no time is left to solve.
             ready = child.wait_until_ready(run.clock)
             seconds = run.clock.remaining() - margin
             if not ready or seconds <= 0:
@@ -229,7 +229,7 @@ T = TypeVar("T")  # tables that are computed from a problem before it is formula
 
 @dataclass(frozen=True)
 class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
-    """A solver that passes a binary program to a back end in a child process, which is killed if it overruns.
+    """A solver that passes a binary program to a back end in a child process, and kills the process if it overruns.
 
     If the back end crashes, the result is the best solution reported so far, and a warning is logged. Iterations are
     branch-and-bound nodes, or conflicts for CP-SAT.
@@ -263,7 +263,7 @@ class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
     @property
     @abstractmethod
     def largest_nonzeros(self) -> int:
-        """Most nonzeros of a program that it takes."""
+        """Most nonzeros that a program may have."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -278,7 +278,7 @@ class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
 
     @property
     def version(self) -> str:
-        """Version of the package with the back end, and of the solver in it once it has run."""
+        """Version of the back end's package and, once the back end has run, of the solver in it."""
         back_end = self.back_end
         return pool_of(back_end.module).version or f"{back_end.title} {importlib.metadata.version(back_end.package)}"
 
@@ -316,7 +316,7 @@ class BackEndSolver(SearchSolver[P, Any], Generic[P, T]):
         formulation = self.formulate(problem, tables, run.objective)
         if not formulation.is_empty():
             return self.back_end.solve(problem, run, formulation, budget, seed, warm_start)
-        # An empty formulation proves that no solution is better.
+        # An empty formulation proves that no solution is better than the known one.
         if run.objective is not None:
             run.prove(run.objective, run.certificate)
         return StopReason.PROVED

@@ -1,4 +1,4 @@
-"""The child process: ``python -m allocopt.formulations.backends.worker MODULE`` runs one back end on requests.
+"""``python -m allocopt.formulations.backends.worker MODULE``: the child process that serves requests to a back end.
 
 Requests and answers use the socket that is its standard input. The process ends when the socket closes, even during a
 solve, so that it never outlives its parent.
@@ -20,7 +20,7 @@ import numpy as np
 from allocopt.formulations.backends.program import Progress, Request
 from allocopt.interruption import SIGNALS
 
-# Costs are scaled by a power of two, which does not round, so that the largest is just below two to this power.
+# Costs are multiplied by a power of two, which rounds nothing, so that the largest is just below two to this power.
 LARGEST_COST_EXPONENT = 16
 
 

@@ -1,8 +1,9 @@
 """Cells: groups of nodes that are equivalent in a relocation, so that a program only needs to count them.
 
-Nodes belong to the same cell if they lie in the same leaf group and the same node sets, have the same free amounts
-beside jobs that must stay, and hold the same job that may leave, or none. A node with several jobs that may leave is a
-separate cell. If two jobs that get new nodes could share one, every node is a separate cell.
+A job *leaves* its nodes if it stops or moves. Nodes belong to the same cell if they lie in the same leaf group and the
+same node sets, have the same free amounts beside jobs that must stay, are equally open to other jobs, and hold equally
+many tasks of the same job that may leave, or no such job. A node with several jobs that may leave is a separate cell.
+If two jobs that get new nodes could share a node, every node is a separate cell.
 """
 
 from collections.abc import Sequence
@@ -34,7 +35,7 @@ class Cells:
     is_closed
         Whether no job may be placed there: the nodes have to be empty, or an exclusive job must stay there.
     residents
-        Numbers of the running jobs on each cell that may leave.
+        Numbers of the running jobs that may leave, by cell.
     never_share
         Whether no two jobs that get new nodes could share one.
     """
@@ -49,7 +50,7 @@ class Cells:
     never_share: bool
 
     def may_serve(self, requests: Sequence[ClusterRequest]) -> BoolArray:
-        """Return whether any job could get a node of each cell if all jobs that may leave had left."""
+        """Return for each cell whether any of these jobs could get a node of it if all jobs that may leave had left."""
         found = np.zeros(len(self.nodes), dtype=np.bool_)
         for alone, *amounts in pieces_of(requests):
             found |= (np.array(amounts) <= self.free).all(axis=1) & ~(bool(alone) & self.is_taken)
@@ -70,7 +71,7 @@ class Cells:
         np.subtract.at(free, nodes[~may_leave], problem.taken[~may_leave])
         is_taken[nodes[~may_leave]] = True
         is_alone[nodes[~may_leave & problem.is_exclusive[jobs]]] = True
-        # Jobs that may leave: for each node one of them, its tasks there, and the number of them.
+        # For each node: one of the jobs that may leave it, the tasks of this job there, and the number of such jobs.
         jobs, nodes, tasks = problem.pieces[:, may_leave]
         resident = np.full((2, problem.size), -1, dtype=np.int64)
         resident[0, nodes], resident[1, nodes] = jobs, tasks
@@ -120,7 +121,7 @@ def least_tasks(request: ClusterRequest) -> int:
 
 
 def pieces_of(requests: Sequence[ClusterRequest]) -> set[tuple[int, ...]]:
-    """Return for each request whether it is exclusive, followed by the least amounts that it takes of a node."""
+    """Return distinct tuples: 1 for an exclusive request, otherwise 0; then the least amounts it takes of a node."""
     return {(int(one.is_exclusive), *(one.per_node + least_tasks(one) * one.per_task).tolist()) for one in requests}
 
 

@@ -10,17 +10,18 @@ from allocopt.problems.relocation.problem import PlacedJob, RelocationProblem
 class FreedNodes:
     """Costs of making nodes usable for gangs, by leaf group.
 
-    A node is usable once any gang has room there. A *pair* is a job that is in the way, and a group in which it is. The
-    job's cost of leaving is split over its pairs; these are their *shares*. Nodes become usable in *items*. If a job
-    can only stop, the nodes of a group on which it is the only job in the way are one item; any other node is a
-    separate item. An item costs a part of the share of each of its pairs, plus the costs per node of jobs that move.
+    A node is usable once some gang has room there. A *pair* is a job that is in the way and one of the groups in which
+    it is. The cost of a job's leaving is split over its pairs; each pair has a *share* of it. Nodes become usable in
+    *items*. If a job can only stop, the nodes of a group on which it is the only job in the way are one item; any other
+    node is a separate item. An item costs a part of the share of each of its pairs, plus the costs per node of jobs
+    that move.
 
     Parameters
     ----------
     problem
         A problem in which no two gangs could share a node.
     cells
-        Its cells.
+        The cells of the problem.
     """
 
     job: IntArray
@@ -71,7 +72,7 @@ class FreedNodes:
 
     @property
     def most(self) -> int:
-        """The most nodes that a group may give."""
+        """The most usable nodes of any group."""
         return len(self._counts) - 1
 
     def split(self, shares: FloatArray) -> None:
@@ -96,7 +97,7 @@ class FreedNodes:
         own
             Costs per node of the jobs that move, for each of the groups.
         place, pair, part
-            The parts of shares that are paid: index into ``groups``, pair, and part of its share.
+            The parts of shares that are paid, one per entry: index into ``groups``, pair, and part of the pair's share.
         """
         left: IntArray = counts.copy()
         place = np.full(len(self._nodes), -1)
@@ -115,7 +116,7 @@ def fixed_cost(job: PlacedJob) -> float:
 
 
 def node_cost(job: PlacedJob, most: int) -> float:
-    """Return the least cost of a job, beside `fixed_cost`, for each of at most ``most`` nodes that it leaves."""
+    """Return the least that a job costs per node beyond `fixed_cost`, if it leaves at most ``most`` nodes."""
     if job.move_cost is None or not most:
         return 0.0
     if job.stop_cost is None:
@@ -124,7 +125,7 @@ def node_cost(job: PlacedJob, most: int) -> float:
 
 
 def _in_way(problem: RelocationProblem, cells: Cells) -> tuple[BoolArray, BoolArray]:
-    """Return whether gangs could use each node, and whether each piece of a running job has to leave for that."""
+    """Return whether a gang could use each node, and whether each piece of a running job is in the way of that."""
     jobs, nodes, _ = problem.pieces
     requests = [gang.request for gang in problem.waiting]
     is_usable = cells.may_serve(requests)[cells.of_node]

@@ -1,9 +1,9 @@
 """Prices of nodes: a lower bound on the cost of starting gangs, and the leaf groups that can be part of good answers.
 
-This is a Lagrangian relaxation: gangs pay for nodes, and each leaf group gives the nodes that pay best, independently
-of the other groups. Gang k pays ``mu_k`` for a node, less ``nu_k`` for each leaf group that it uses. The cost c_j of a
-running job's leaving is split over its groups, ``sum_g lambda_{j,g} = c_j``. For all such prices a relocation costs at
-least
+This is a Lagrangian relaxation: gangs pay for nodes, and each leaf group offers the nodes that pay best,
+independently of the other groups. Gang k pays ``mu_k`` for a node, less ``nu_k`` for each leaf group that it uses. The
+cost c_j of a running job's leaving is split over its groups, ``sum_g lambda_{j,g} = c_j``. For all such prices a
+relocation costs at least
 
     ``L = sum_k min(wait_cost_k, mu_k least_nodes_k - nu_k most_groups_k) + sum_g v_g``
 
@@ -43,7 +43,7 @@ class Prices:
     least_cost
         Lower bound of the cost if a gang gets nodes of a leaf group, shape ``(gangs, groups)``.
     is_used
-        Whether the linear program uses each leaf group.
+        Whether the solution of the linear program uses each leaf group.
     """
 
     bound: float
@@ -83,8 +83,9 @@ class _Gang:
 class _Offers:
     """Offers of nodes by groups: the columns of the linear program.
 
-    An offer has its group, the number of nodes for each gang followed by whether the gang gets any, and the cost of
-    jobs that are in no other group. Parts of the shares of all other jobs are stored by offer.
+    An offer has a group, the number of nodes for each gang, then for each gang 1 if it gets any, and the cost of jobs
+    that are in no other group. For all other jobs, each entry of ``offer``, ``pair`` and ``part`` is the part of a
+    pair's share that belongs to an offer.
     """
 
     def __init__(self, n_gangs: int) -> None:
@@ -105,7 +106,7 @@ class _Offers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Dual:
-    """The dual solution of the linear program: prices by gang, and the dual of "at most one offer" by group."""
+    """The dual solution of the linear program: prices by gang; by group ``worth``, the dual of "at most one offer"."""
 
     node_prices: FloatArray
     group_prices: FloatArray
@@ -173,7 +174,7 @@ class _Pricing:
         return total
 
     def _least_left(self, dual: _Dual) -> FloatArray:
-        """Return the least F - P of each group if a gang gets nodes there, shape ``(gangs, groups)``."""
+        """Return the least ``F_g(n) - P_k(n)`` of group g if gang k gets nodes there, shape ``(gangs, groups)``."""
         least = self._freed.least
         found = np.full((len(self._gangs), len(least)), np.inf)
         for number, gang in enumerate(self._gangs):
@@ -202,7 +203,10 @@ class _Pricing:
         return paid, given
 
     def _solved(self, offers: _Offers) -> _Dual | None:
-        """Return the dual solution, after splitting the costs of jobs by its prices; None if it is not solved."""
+        """Solve the linear program and split the costs of jobs by its prices; return the dual solution.
+
+        Return None if it is not solved.
+        """
         freed, n_gangs, n_offers = self._freed, len(self._gangs), len(offers.group)
         limits = np.array([gang.groups for gang in self._gangs])
         pairs, pair_of = np.unique(offers.pair, return_inverse=True)
@@ -249,7 +253,7 @@ class _Pricing:
         return np.array([cost / gang.nodes for cost, gang in zip(waits, self._gangs, strict=True)])
 
     def _split(self, pairs: IntArray, prices: FloatArray) -> FloatArray:
-        """Return shares of pairs: prices for pairs in the program; other pairs of their jobs divide the rest."""
+        """Return shares: prices for pairs in the program; other pairs of a job divide the rest of its cost."""
         freed = self._freed
         n_jobs = len(freed.costs)
         shares, is_priced = freed.shares.copy(), np.zeros(len(freed.job), dtype=np.bool_)

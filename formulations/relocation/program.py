@@ -9,10 +9,10 @@ nodes, ``s_j`` if j stops; j leaves its nodes if ``l_j = s_j + z_j`` is 1. With 
 - Each k: ``least_nodes z <= sum x <= most_nodes z``, ``sum t x = tasks z``; a gang that must start has ``z >= 1``. With
   several node sets, ``h_{k,m}`` chooses one: ``sum h = z``, ``x <= size(c) sum of the h of sets with c``.
 - Each j: ``l_j <= 1``, and ``l_j >= 1`` if one of its nodes has to be empty.
-- Each level with ``most_groups`` or segments: ``y_{k,l,g,i}`` is 1 if k has at least i segments, or any node, in
-  group g. ``sum of y with i = 1 <= most_groups z``, ``sum of x in g = segment sum over i of y``, and
-  ``x <= size(c) y_{k,l,g,1}``. The last row makes the relaxation tight: without it, the idle nodes of all racks would
-  add up to one rack.
+- Each level with ``most_groups`` or segments: ``y_{k,l,g,i}`` is 1 if k has at least i segments in group g; without
+  segments, i is 1, and y is 1 if k has any node in g. ``sum of y with i = 1 <= most_groups z``,
+  ``sum of x in g = segment sum over i of y``, and ``x <= size(c) y_{k,l,g,1}``. The last row makes the relaxation
+  tight: without it, the idle nodes of all racks would add up to one rack.
 - Each cell: jobs get at most its nodes, and ``x <= size(c) l_j`` for jobs that do not fit beside j. If the cell is a
   single node, new and remaining jobs use at most the free amounts, and an exclusive job excludes all others.
 
@@ -39,8 +39,8 @@ from allocopt.problems.relocation.problem import Occupancy, Places, Relocation, 
 class _Placed:
     """A job that may get new nodes, and its columns.
 
-    An entry is a cell with a number of tasks per node; the job may get up to ``most`` nodes of it. Each column of ``x``
-    counts ``weights`` nodes of the entry ``of``.
+    An entry is a cell with a number of tasks per node; the job may get up to ``most`` nodes of it. Column ``x[i]``
+    stands for ``weights[i]`` nodes of entry ``of[i]``.
     """
 
     request: ClusterRequest
@@ -62,13 +62,13 @@ class _Placed:
 class RelocationModel(Formulation):
     """The program of a relocation problem.
 
-    With ``leaves_moves_open`` the program is a relaxation: jobs that move leave their nodes but get no new ones. It
-    only requires that gangs and moving jobs need no more nodes together than become free, in the cluster and in each
-    leaf group; ``w_{size,g}`` counts the jobs of a size that move into group g and stay within it. `decode` then finds
-    nodes for the moving jobs, one after the other, and stops those that find none and may stop.
+    With ``leaves_moves_open`` the program is a relaxation: jobs that move leave their nodes but get no new ones. The
+    program only requires that gangs and moving jobs together need no more nodes than become free, in the cluster and in
+    each leaf group; ``w_{size,g}`` counts the jobs of a size that move into group g and stay within it. `decode` then
+    finds nodes for the moving jobs, one after the other, and stops those that find none and may stop.
 
-    With ``within``, shape ``(gangs, groups)``, each gang gets nodes only in its leaf groups there. Any other relocation
-    costs ``least_beyond`` or more.
+    ``within``, shape ``(gangs, groups)``, says in which leaf groups each gang may get nodes. Every relocation with
+    nodes in other groups costs at least ``least_beyond``.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class RelocationModel(Formulation):
         self._is_open = self._cells.may_serve(placeable_requests)
         self._groups = problem.groups[:, self._cells.first]  # group of each cell, by level
         self._rows, self._names, self._costs, self._n_columns = Rows(), list[Names](), list[FloatArray](), 0
-        # By the index of a job among those that may get nodes: the columns of its node sets, and of its segments by
-        # level, segment size and group.
+        # By the index of a job in `_placed`: the columns h of its node sets; and for each level with y the level, the
+        # segment size, and the columns y by group.
         self._sets: dict[int, IntArray] = {}
         self._steps: dict[int, list[tuple[int, int, dict[int, IntArray]]]] = {}
         running = problem.running
@@ -130,7 +130,7 @@ class RelocationModel(Formulation):
         return self._within is None
 
     def bound_of(self, bound: float) -> float:
-        # The costs of the program are relative to the answer in which all gangs wait that may wait.
+        # The costs of the program are relative to the answer in which every gang waits that need not start.
         found = max(0.0, bound + sum(gang.wait_cost or 0.0 for gang in self._problem.waiting))
         return found if self.is_whole() else min(found, self._least_beyond)
 
@@ -146,7 +146,7 @@ class RelocationModel(Formulation):
         left = [nodes.tolist() for nodes in cells.nodes]
         found: list[list[NodeTasks]] = [[] for _ in self._placed]
         counts = [np.bincount(one.of, one.weights * is_one[one.x], len(one.most)).astype(int) for one in self._placed]
-        # In a cell of several nodes with a job, all nodes are of that job, so it keeps its own nodes.
+        # If a job may leave a cell of several nodes, it has all of them. So nodes that it gets there are its own.
         for one, given, places in zip(self._placed, counts, found, strict=True):
             for tasks, cell, count in zip(one.tasks.tolist(), one.cells.tolist(), given.tolist(), strict=True):
                 there = left[cell]
@@ -226,7 +226,8 @@ class RelocationModel(Formulation):
     def _leaving_for_gangs(self) -> BoolArray:
         """Return whether each running job may leave in the program.
 
-        All may, unless no job may move: then only jobs in the leaf groups of ``within``, or on nodes to be emptied.
+        If ``within`` is given and no job may move, only jobs in its leaf groups or on nodes to be emptied may leave;
+        otherwise all may.
         """
         problem = self._problem
         if self._within is None or any(job.move_cost is not None for job in problem.running):
@@ -245,7 +246,7 @@ class RelocationModel(Formulation):
         return np.arange(first, self._n_columns)
 
     def _let_leave(self) -> None:
-        """Add rows by which each job leaves at most once, and exactly once if a node of it has to be emptied."""
+        """Add rows by which each job leaves at most once, and exactly once if one of its nodes has to be emptied."""
         must_leave = self._problem.leaving
         for number in sorted(must_leave | (self._stops.keys() & self._moves.keys())):
             self._rows.at_most(1, (self._leaving(number), 1), lower=float(number in must_leave))
@@ -315,7 +316,7 @@ class RelocationModel(Formulation):
         return tasks_of, cell_of
 
     def _choose_set(self, placed: _Placed) -> None:
-        """Add rows by which all nodes are from one of the job's sets."""
+        """Add rows by which all nodes of a job are from the same one of its node sets."""
         masks = placed.request.masks[:, self._cells.first]
         if len(masks) == 1 or masks[:, placed.cells].all(axis=1).any():
             return
@@ -349,7 +350,8 @@ class RelocationModel(Formulation):
         rows.add(
             np.tile(numbers, 2), np.append(y[later], y[later - 1]), np.repeat([1, -1], len(later)), np.zeros(len(later))
         )
-        # The job gets from each group whole segments, or up to its room, or all of its nodes if it may span one group.
+        # From each group, a job gets whole segments; without segments, nodes up to the room of the group, or all of its
+        # nodes if their number is fixed and it may use only one group.
         size = np.repeat(segment, len(at)) if segment else room[at]
         is_whole = bool(segment) or (limit == 1 and asked.least_nodes == asked.most_nodes)
         if not segment and is_whole:
@@ -362,10 +364,10 @@ class RelocationModel(Formulation):
         rows.add(np.append(placed.of, entries), columns, values, np.zeros(len(entries)))
 
     def _hold_all(self) -> None:
-        """Add rows by which gangs and moving jobs need no more nodes than there are beside jobs that stay.
+        """Add rows by which gangs and moving jobs together need at most the nodes without jobs that stay.
 
-        They are added only if no two of these jobs can share a node. A job that stays within a leaf group needs all its
-        nodes in one, so moving jobs of equal size are counted by group.
+        The rows are added only if no two of these jobs can share a node. A moving job that may use only one leaf group
+        needs all its nodes in the same group, so such jobs are counted by size and group.
         """
         if not self._cells.never_share:
             return
@@ -393,7 +395,10 @@ class RelocationModel(Formulation):
         return found
 
     def _hold_within(self, groups: IntArray, moved: Sequence[tuple[int, IntArray, IntArray]]) -> None:
-        """Add rows by which gangs and moving jobs need no more nodes of a group than there are, if jobs may move."""
+        """Add rows by which gangs and moving jobs need no more nodes of a group than there are.
+
+        If there are several groups but no moving jobs, no row is needed.
+        """
         if not moved and groups.any():
             return
         terms: dict[int, list[tuple[IntArray, IntArray]]] = {}
@@ -500,7 +505,7 @@ class RelocationModel(Formulation):
 
 
 def _split_counts(most: IntArray) -> tuple[IntArray, IntArray]:
-    """Split each number into weights 1, 2, 4, .. and a rest; return the index of the number for each weight, and it."""
+    """Split each number into weights 1, 2, 4, .. and a rest; return the index of a weight's number, and the weight."""
     of, weights = [], []
     for number, left in enumerate(most.tolist()):
         weight = 1

@@ -21,13 +21,14 @@ from allocopt.solving.budget import Budget
 
 LARGEST_NONZEROS = 4_000_000
 LARGEST_RATIO = 1e6  # largest ratio of two costs
-# A part is a share of all pairs of a gang and a leaf group. To a small one, more groups are added at first.
+# The program is first solved for a part of the pairs of a gang and a leaf group, unless it has more than the share
+# LARGEST_PART of them. If it still has at most SMALL_PART after MORE_GROUPS groups are added, this part is tried next.
 MORE_GROUPS, SMALL_PART, LARGEST_PART = 24, 0.125, 0.5
-NONZEROS = 2  # nonzeros for each node and job that may get it; nodes of a cell count once
+NONZEROS = 2  # estimate per node and job that may get it; low, because the nodes of a cell share columns
 
 
 def _range(problem: RelocationProblem) -> str | None:
-    """Return why costs differ too much for solvers that work with tolerances, or None."""
+    """Return a reason if costs differ too much for solvers that work with tolerances, otherwise None."""
     costs = [cost for job in problem.running for cost in (job.stop_cost, job.move_cost, job.node_cost) if cost]
     costs += [gang.wait_cost for gang in problem.waiting if gang.wait_cost]
     if not costs or max(costs) <= LARGEST_RATIO * min(costs):
@@ -63,7 +64,7 @@ def _solved(
 
 
 def _parts(prices: Prices, run: Run) -> Iterator[BoolArray]:
-    """Yield growing sets of leaf groups for each gang: those that prices use, more, and all that may improve."""
+    """Yield growing sets of leaf groups by gang: those that prices use, some more, then all that may improve."""
     least_cost, is_used = prices.least_cost, prices.is_used.copy()
     within = np.broadcast_to(is_used, least_cost.shape)
     if within.mean() > LARGEST_PART:
@@ -79,7 +80,7 @@ def _parts(prices: Prices, run: Run) -> Iterator[BoolArray]:
 
 
 class IntegerRelocation(BackEndSolver[RelocationProblem, RelocationModel], RelocationSolver):
-    """The program of a relocation."""
+    """Solver of the program `RelocationModel`."""
 
     largest_nonzeros: ClassVar[int] = LARGEST_NONZEROS
     no_model = "no gang waits, and no job is on a node to be emptied"
@@ -105,10 +106,10 @@ class IntegerRelocation(BackEndSolver[RelocationProblem, RelocationModel], Reloc
 
 
 class LeaveFirst(RelocationSolver):
-    """Decide which jobs leave by a program without new nodes for moving jobs, then find these nodes.
+    """Decide which jobs leave by a program without new nodes for moving jobs, then find nodes for these jobs.
 
-    This solver is for problems in which too many jobs may move for the whole program. The bound is that of the smaller
-    program. If all moving jobs find nodes, the answer is optimal.
+    This solver is for problems in which so many jobs may move that the whole program would be too large. The bound is
+    that of the smaller program. If all moving jobs find nodes, the answer is optimal.
     """
 
     name: ClassVar[str] = "leave-first"

@@ -18,7 +18,7 @@ SMOOTHING = 0.7  # weight of the best prices so far in the prices of the next ro
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """The best columns at some prices, in hops, and the bound that they prove."""
+    """Prices, and the bound that they prove, in hops; subclasses add the best columns at these prices."""
 
     prices: FloatArray  # price of each row that existed at the time
     bound: float  # no allocation saves more
@@ -28,7 +28,7 @@ Answered = TypeVar("Answered", bound=Answer)
 
 
 class RestrictedMaster(ABC, Generic[Answered]):
-    """A master problem in GLOP, solved from the last basis on, that picks ``counts`` columns of each kind of job."""
+    """A master problem that picks ``counts[r]`` columns for class r of jobs; GLOP solves it from the last basis on."""
 
     def __init__(self, counts: IntArray, n_rows: int) -> None:
         # Imported here because kernels of this solver are also compiled where OR-Tools is not installed.
@@ -101,7 +101,7 @@ class RestrictedMaster(ABC, Generic[Answered]):
 
 
 class Generation(Generic[Answered]):
-    """Rounds of master problem and pricing; ``best`` is the answer of the least bound so far."""
+    """Rounds of master problem and pricing; ``best`` is the answer with the least bound so far."""
 
     equal_relative: ClassVar[float]
     """Relative distance within which bound and value of the master problem count as equal."""
@@ -115,7 +115,7 @@ class Generation(Generic[Answered]):
         """Generate columns until the bound equals the value of the master problem; return False if it had to stop.
 
         ``remaining`` returns the remaining seconds. ``may_go_on`` is called before every master problem. A round first
-        tries prices between the best ones and those of the master problem, then the latter.
+        tries prices between the best ones and those of the master problem. If these add no column, it tries the latter.
         """
         while may_go_on():
             solved = self._restricted.solve(remaining)

@@ -26,7 +26,7 @@ from allocopt.solving.budget import Budget
 from allocopt.topology import TopologySolver
 
 LARGEST_TABLE = 10_000_000
-MANY_JOBS = 9  # least number of jobs for which DCAS starts with the SCAS optimum; smaller windows are faster without
+MANY_JOBS = 9  # least number of jobs for which DCAS starts with the SCAS optimum; fewer jobs take less time without it
 SLICE = 1_000_000  # table entries times sizes between two looks at the clock: a few milliseconds
 
 ChoiceArray = NDArray[np.int16]
@@ -40,8 +40,8 @@ ChoiceArray = NDArray[np.int16]
     allocates=True,
 )
 def _fill_positions(
-    best: FloatArray,  # shape (m + 1, S), as the choices
-    choice: ChoiceArray,  # the size placed last, or -1 for an idle node
+    best: FloatArray,  # least costs, see below, shape (m + 1, S)
+    choice: ChoiceArray,  # index of the size placed last, or -1 for an idle node, shape (m + 1, S)
     costs: FloatArray,  # cost of the block of size r that begins at each position, shape (R, m)
     sizes: IntArray,
     digits: IntArray,
@@ -92,8 +92,9 @@ class _Circle:
 
     def search(self) -> bool:
         """Find the best placement of all jobs; return False if the time ran out."""
-        # First, placements in which no job straddles the cut. Then the cases in which a job straddles it and that may
-        # beat the incumbent, the most promising first. Cases with equally many nodes behind the cut share a line.
+        # First, search the placements in which no job straddles the cut. Then search the cases in which a given block
+        # straddles it, the most promising first, as long as they may beat the incumbent. Cases with equally many nodes
+        # behind the cut use the tables of the same line.
         full = len(self._multisets.used) - 1
         if not self._fill(0):
             return False
@@ -158,7 +159,7 @@ class DynamicProgram(TopologySolver):
         frozenset({Strategy.SCAS, Strategy.DCAS}),
         frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
         f"{LARGEST_TABLE:,} table entries: (idle nodes + 1) x product over sizes of (jobs of the size + 1); "
-        "for dcas two levels of switches below the top, the idle nodes of each consecutive",
+        "for dcas at most two levels of switches below the top, each switch with consecutive idle nodes",
     )
 
     def refusal(self, problem: TopologyProblem) -> str | None:

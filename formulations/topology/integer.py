@@ -1,10 +1,10 @@
 """Solvers ``scip``, ``highs``, ``cp-sat``, ``scip-paper``: exact SCAS by the Pack model or the NSA paper's model.
 
 The Pack model has one variable per distinct job size and circular start. ``y_{r,i}`` is 1 if some job of size r begins
-at idle position i: minimize ``sum W_r(i) y_{r,i}`` so that ``sum_i y_{r,i} = e_r`` for every distinct size r, which e_r
-jobs have, and every idle position is covered at most once. Equal jobs share variables, which removes the symmetry of
-the paper's model. The rows that cover positions have circular consecutive ones, which makes the linear relaxation
-nearly integral.
+at idle position i; this costs ``W_r(i)``. Let e_r jobs have size r. Minimize ``sum W_r(i) y_{r,i}`` so
+that ``sum_i y_{r,i} = e_r`` for every distinct size r, and every idle position is covered at most once. Equal jobs
+share variables, which removes the symmetry of the paper's model. The rows that cover positions have circular
+consecutive ones, which makes the linear relaxation nearly integral.
 
 The paper's model M_SCAS (section IV-A): ``y_{j,i}`` is 1 if job j begins at idle position i, ``x_{j,k}`` if it has
 position k, ``D(i, n)`` are the n circular positions from i, and ``l_{j,i}`` is the hop cost of ``D(i, n_j)``:
@@ -40,7 +40,7 @@ LOGGER = logging.getLogger(__name__)
 
 
 def first_positions(problem: TopologyProblem, allocation: Allocation) -> IntArray:
-    """Return the idle position at which each job's circular block begins, shape ``(J,)``; 0 for a job with all."""
+    """Return the idle position at which each job's circular block begins, shape ``(J,)``; 0 if it has all positions."""
     # A block begins where its owner differs from that of the position before. A job with all positions has no such
     # beginning.
     owners = allocation.owners(problem)
@@ -59,11 +59,12 @@ class Pack(Formulation):
     kept: IntArray | None = None
 
     def program(self) -> BinaryProgram:
-        # Column ``r * m + i`` is ``y_{r,i}``, or column k is block ``kept[k]``.
+        # Without `kept`, column ``r * m + i`` is ``y_{r,i}``; with it, column k is block ``kept[k]``.
         sizes, counts, n_idle = self.blocks.sizes, self.blocks.counts.astype(np.float64), len(self.problem.idle_nodes)
         positions, costs = np.arange(n_idle), self.blocks.costs.ravel()
         kept = np.arange(costs.size) if self.kept is None else self.kept
-        # Rows of sizes come first, then rows of positions. A column is 1 for its size and for each covered position.
+        # Rows of sizes come first, then rows of positions. A column has a 1 in the row of its size and in those of the
+        # positions that it covers.
         size_rows, starts = np.divmod(kept, n_idle)
         heights = sizes[size_rows] + 1
         ends = np.cumsum(heights)

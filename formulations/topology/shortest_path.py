@@ -3,8 +3,8 @@
 In the paper, vertices are the idle nodes and operation arcs lead from node i to node i + r - 1. So an operation could
 begin at the node where another ends, and the operation of a one-node job is a loop. Here the vertices are the gaps
 before, between and behind the nodes: transition arcs i -> i + 1 pass over a node, and operation arcs i -> i + r give
-the r nodes between to a job. The rule that a path has e_r operation arcs of E_r becomes a plain shortest path in the
-product of the graph with the numbers of jobs placed so far.
+the r nodes between to a job. In the paper, a path must have e_r operation arcs of E_r. Here a vertex also holds the
+numbers of jobs placed so far (a product graph), so that plain shortest paths meet this rule.
 
 The paper leaves out the operation arcs that return "backwards" to the head of the sequence. A solution uses at most
 one of them, because only one block can hold both the last and the first idle node. So every such arc is a separate
@@ -40,7 +40,7 @@ State = tuple[int, Used]  # a vertex of the product: a gap, and the jobs placed 
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedShortestPath(TopologySolver):
-    """Exact SCAS by shortest paths in networkx; every number of nodes behind the cut is a tree and an iteration."""
+    """Exact SCAS by shortest paths in networkx; an iteration is the tree for one number of nodes behind the cut."""
 
     name: ClassVar[str] = "csp"
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -88,7 +88,8 @@ class ConstrainedShortestPath(TopologySolver):
             # Do not begin a case that may exceed the time limit.
             if run.clock.remaining() < longest:
                 break
-            # Best starts per size of every case with this number of nodes behind the cut; 0: no block lies across it.
+            # Find the best starts by size of every case with this number of nodes behind the cut. With 0, no block lies
+            # across it.
             paths: dict[State, list[State]] = nx.single_source_dijkstra_path(graph, (behind, (0,) * len(counts)))
             best = [_starts_on(paths[n_idle, full])] if behind == 0 else []
             for r, size in enumerate(blocks.sizes.tolist()):

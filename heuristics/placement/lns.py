@@ -1,8 +1,9 @@
 """Solver ``lns`` of placement problems: jobs on several nodes are inserted exactly, and one-node jobs make room.
 
 A step removes a few jobs on several nodes, takes some jobs that are left out, and inserts each in turn at the least hop
-cost under random prices of the leaves. It ignores one-node jobs, because they have no hop cost. One-node jobs in the
-way then move to the nodes with room that they fill best. The new total cost is accepted or rejected as in annealing.
+cost under random prices of the leaves. The insertion ignores one-node jobs, because they have no hop cost. One-node
+jobs in the way then move to the nodes with room that they fill best. The new total cost is accepted or rejected as in
+annealing.
 """
 
 import math
@@ -52,7 +53,10 @@ PRICES_SHARE = 0.3  # share of the remaining time for the bound
 SHORTEST, PATIENCE = 500, 5  # steps of the first cycle, and cycles without a better solution until the search ends
 
 BoundByPrices = Callable[[float, Callable[[float], bool]], tuple[float, LeafPrices]]
-"""Returns a bound and its certificate, given the cost of a known solution, within a share of the time."""
+"""Returns a bound and its certificate.
+
+The arguments are the cost of a known solution, and a function that returns whether a share of the time is over.
+"""
 
 TOTAL, BEST = range(2)
 TOUCHED, QUEUED, STEP = range(3)
@@ -177,7 +181,7 @@ def _remove(w: PlacementArrays, s: _Search, job: int) -> None:
 
 @inlined
 def _fit(w: PlacementArrays, s: _Search, job: int, node: int, tasks: int) -> float:
-    """Return how badly a job fills a node: the free rest relative to the job, raised at random by up to a half."""
+    """Return how badly a job fills a node: what stays free, relative to the job, raised at random by up to a half."""
     needed = w.per_node[job, 0] + tasks * w.per_task[job, 0]
     rest = float(s.room[node, 0] - needed) / (1.0 + needed)
     if s.users[node] == 0 and not w.jobs[job].is_exclusive:
@@ -187,7 +191,7 @@ def _fit(w: PlacementArrays, s: _Search, job: int, node: int, tasks: int) -> flo
 
 @helper()
 def _limit_groups(w: PlacementArrays, s: _Search, job: int) -> None:
-    """Clear the room outside the groups with most room, at levels of which a job may span several groups."""
+    """Clear the room outside the ``most_groups`` groups with most room, at levels where this limit is 2 or more."""
     for level in range(w.groups.shape[0]):
         most = w.most_groups[job, level]
         if most < 2:
@@ -209,7 +213,7 @@ def _limit_groups(w: PlacementArrays, s: _Search, job: int) -> None:
 
 @helper()
 def _pick(w: PlacementArrays, s: _Search, job: int, size: int, share: int) -> int:
-    """Choose the nodes of each leaf by ``take``, among those with room for ``share`` tasks; return their number.
+    """Choose ``take`` nodes of each leaf among those with room for ``share`` tasks; return their number.
 
     If ``share`` is 0, choose the nodes with most room, each with as many tasks as it can take.
     """
@@ -318,7 +322,7 @@ def _insert(w: PlacementArrays, s: _Search, job: int, room: IntMatrix, users: In
 @helper(allocates=True)
 def _insert_queued(w: PlacementArrays, s: _Search, ejecting: int) -> None:
     """Insert the first ``ejecting`` queued jobs in order, then one-node jobs that were in the way, largest first."""
-    # If jobs are left out, one of the first may be inserted last: without it there may be room for several.
+    # If jobs are left out, one of the first may be inserted last: without it, several others may have room.
     last, is_full = -1, s.totals[TOTAL] - ejecting * w.left_out_cost >= w.left_out_cost
     for at in range(ejecting):
         if is_full and last < 0 and w.jobs[s.queue[at]].most > 1 and uniform(s.words) < POSTPONED:
@@ -493,7 +497,7 @@ class Lns(PlacementSolver):
         run.prove(problem.bound_of(float(kinds.counts @ of_kind)), LeafPrices())
         if run.is_proved() or run.clock.expired():
             return StopReason.TIME_LIMIT
-        # The first state has no job placed; its best state is the given solution.
+        # The search begins with no job placed, and with the given solution as the best one found.
         n, m, levels = window.jobs.size, len(window.free), len(window.groups)
         free, in_use, most = window.free, window.in_use, window.jobs["most"]
         of_jobs = np.zeros((4, n), dtype=np.int64)

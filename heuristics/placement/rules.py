@@ -26,7 +26,7 @@ from allocopt.simulator.shared.state import (
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 
-NODES_AT_ONCE = 1_000_000  # nodes, at one level, between two looks at the clock
+NODES_AT_ONCE = 1_000_000  # jobs times nodes between two looks at the clock
 
 
 @kernel(boolean(SHARED, int64))
@@ -101,7 +101,7 @@ class BestFit(_Rule):
 
 
 class ConsTres(_Rule):
-    """Choose the lowest switch, then the fewest free cores, as Slurm's select/cons_tres does with topology/tree."""
+    """Choose the lowest switch with room, then the fewest free cores, as Slurm's cons_tres does with topology/tree."""
 
     name: ClassVar[str] = "cons-tres"
     allocation = AllocationRule.LOWEST_SWITCH

@@ -40,7 +40,7 @@ class Attempt:
         self.staying[job.id] = job
 
     def places(self, request: ClusterRequest, among: IntArray | None = None) -> Places | None:
-        """Return nodes for a job, among some nodes or all that need not be emptied; None if it does not fit."""
+        """Return nodes for a job among these, by default all that need not be emptied; None if it does not fit."""
         return fitted(request, self.room, self.open_nodes if among is None else among, self.groups)
 
     def start(self, gang: WaitingGang, places: Places) -> None:
@@ -165,9 +165,9 @@ def are_apart(one: Places, other: Places) -> bool:
 
 
 def parts(request: ClusterRequest) -> Iterator[tuple[ClusterRequest, int]]:
-    """Yield the requests of a gang that stay within one group each, and the level of the group.
+    """Yield a request and a level for each part of a gang that has to lie within one group of this level.
 
-    They are its segments, or the gang itself.
+    The parts are its segments, or the gang itself; level -1 stands for no limit to one group.
     """
     levels = [level for level, segment in enumerate(request.segments) if segment]
     whole = request.least_nodes == request.most_nodes == request.tasks

@@ -19,15 +19,15 @@ MOST_CONSOLIDATED = 16
 class KaiReclaim(VictimRule):
     """Make room for one more task at a time, with one more victim at a time, and never revise a choice.
 
-    First as in KAI's consolidation: all victims have to move, and only the first 16 candidates are tried. Then as in
-    its reclaim or preemption: victims without other nodes stop. For each number of tasks, candidates come from the
-    lowest priority on. Each leaves, in addition to earlier victims, together with earlier candidates on its node. If
-    all tasks so far then fit, these are the victims; otherwise they return and the next candidate is tried. Victims
-    that still fit on their nodes return (KAI Scheduler, ``docs/developer/action-framework.md`` and
-    ``pkg/scheduler/actions/common/solvers``, commit 72de64fc; 16 is the default of the flag
-    ``max-consolidation-preemptees``). The cost of leaving stands for the priority, and a job further back in the
-    problem counts as younger. Segments are served one after the other, as KAI does with subgroups. Quotas of queues
-    are left out.
+    At first, this works as KAI's consolidation: all victims have to move, and only the first 16 candidates are tried.
+    If it fails, it works as KAI's reclaim or preemption: victims that find no other nodes stop. For each number of
+    tasks, candidates are tried from the lowest priority on. A candidate leaves together with earlier candidates on its
+    node. If all tasks so far fit once these and the earlier victims have left, these become victims, and victims that
+    still fit on their old nodes return. Otherwise these jobs return, and the next candidate is tried. (KAI Scheduler,
+    ``docs/developer/action-framework.md`` and ``pkg/scheduler/actions/common/solvers``, commit 72de64fc; 16 is the
+    default of the flag ``max-consolidation-preemptees``.) The cost of leaving stands for the priority, and a job
+    further back in the problem counts as younger. Segments are served one after the other, as KAI does with subgroups.
+    Quotas of queues are left out.
     """
 
     name: ClassVar[str] = "kai-reclaim"

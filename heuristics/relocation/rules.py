@@ -38,7 +38,7 @@ def free_one_after_the_other(
     left: list[PlacedJob] = []
     for job in reversed(victims[:count]):
         attempt.restore(job)
-        # A job on none of the chosen nodes can stay. Otherwise other nodes may be possible with it.
+        # A job on none of the chosen nodes can stay. Another one can stay if the request fits on other nodes.
         others = places if are_apart(job.places, places) else attempt.places(request, among)
         if others is None:
             attempt.leave(job)

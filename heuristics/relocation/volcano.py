@@ -24,9 +24,9 @@ from allocopt.solving import Run
 class VolcanoGangPreempt(VictimRule):
     """Try the groups that could hold the gang in turn, and stop the cheapest jobs in the first one that works.
 
-    In a domain, jobs leave one after the other, from the lowest priority on, and of equal ones those with a larger
-    share of their nodes in the domain first, until the gang fits on their nodes and the idle ones. All of them are
-    evicted; none is restored. The first domain in which the gang fits ends the search (Volcano,
+    In a domain, jobs leave one after the other until the gang fits on their nodes and the idle ones. The lowest
+    priority comes first, and of equal jobs the one with the largest share of its nodes in the domain. All these jobs
+    are evicted; none is restored. The first domain in which the gang fits ends the search (Volcano,
     ``pkg/scheduler/actions/gangpreempt/gangpreempt.go`` and ``pkg/scheduler/actions/utils/bundle.go``, commit
     ed72c7c8). If a gang is not bound to one group, its domain is the cluster. The cost of leaving stands for the
     priority. Jobs have no tasks beyond their minimum, so there are no "safe" bundles. Volcano tries eight domains

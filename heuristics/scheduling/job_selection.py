@@ -57,14 +57,14 @@ def baseline_episodes(
     """Schedule job sets by one of `RULES` and one of `POLICIES`, and yield the episodes at the end of each.
 
     By default, backfilling is that of the rule, and options have their default values. If jobs are planned ahead, first
-    come, first served has no EASY: no job may delay a planned one.
+    come, first served is not backfilled, so that no job delays a planned one.
     """
     episodes, rng = CushEpisodes(jobsets, machine, options=options), np.random.default_rng(seed)
     if backfill is None:
         first = Backfill.NONE if episodes.options.plans_ahead else Backfill.EASY
         backfill = first if rule == "fcfs" else Backfill.FIRST_FIT
     for number, jobs in enumerate(jobsets):
-        # Rows of values take turns after each start, so that a random job is drawn again every time.
+        # Each start uses the next row of values. The random rule has a row per job, so that each start draws anew.
         workload, n_rows = jobs.workload(), len(jobs) if rule == "random" else 1
         keys = [_keys_of(rule, jobs, workload, machine, rng) for _ in range(n_rows)]
         values = [workload.submit if one.kind == OrderKind.ARRIVAL else one.values for one in keys]

@@ -21,12 +21,12 @@ _LARGEST = 1_000_000_000  # sum of the weights in slurm.conf: priorities are num
 class Multifactor:
     """Order jobs by Slurm's priority, the highest first. Raises `UsageError` if a weight is negative or all are 0.
 
-    Limits count in whole minutes, as in Slurm. Slurm limits the age of a job to `max_age_days`; here it is not limited.
+    Time limits count in whole minutes, as in Slurm. Slurm limits a job's age to `max_age_days`; here it is not limited.
 
     Parameters
     ----------
     age
-        ``PriorityWeightAge``, the weight of the wait over `max_age_days`.
+        ``PriorityWeightAge``, the weight of the wait divided by `max_age_days`.
     job_size
         ``PriorityWeightJobSize``, the weight of the job's share of the machine's processors.
     cpu
@@ -34,7 +34,7 @@ class Multifactor:
     max_age_days
         ``PriorityMaxAge`` in days.
     small_relative_to_time
-        ``PriorityFlags=SMALL_RELATIVE_TO_TIME``: job size is the share over the limit in minutes.
+        ``PriorityFlags=SMALL_RELATIVE_TO_TIME``: job size is the share divided by the time limit in minutes.
     favor_small
         ``PriorityFavorSmall``: job size is 1 minus this value.
     """

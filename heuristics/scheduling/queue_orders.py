@@ -64,7 +64,7 @@ _RULES: Mapping[str, tuple[OrderKind, Callable[[Workload], FloatArray]]] = Mappi
             OrderKind.AGEING,
             lambda jobs: 1.0 / (np.maximum(np.log2(jobs.processors), LOG2_OF_ONE) * jobs.estimate),
         ),
-        # The lowest log10(r) n + 870 log10(s) first, and the like.
+        # F1: the lowest log10(r) n + 870 log10(s) first. F2 to F4 are similar.
         "f1": (OrderKind.FIXED, lambda jobs: np.log10(jobs.estimate) * jobs.processors + 870.0 * _log_submit(jobs)),
         "f2": (OrderKind.FIXED, lambda jobs: np.sqrt(jobs.estimate) * jobs.processors + 25_600.0 * _log_submit(jobs)),
         "f3": (OrderKind.FIXED, lambda jobs: jobs.estimate * jobs.processors + 6_860_000.0 * _log_submit(jobs)),

@@ -68,7 +68,7 @@ class AtRandom:
 
 @dataclass(slots=True, eq=False)
 class Following:
-    """Select the jobs that a scheduler of `simulate` starts at an instance, one after the other, then the end.
+    """Select, one after the other, the jobs that a scheduler of `simulate` starts at a scheduling point, then end it.
 
     This runs schedulers in the environment if they keep no reservations and do not choose nodes. It needs
     ``Reservations.NONE``, ``can_end``, and a window that holds all jobs they may start. The Optimization of DRAS
@@ -84,8 +84,8 @@ class Following:
     def select(self, choice: Choice) -> int:
         """Return the slot of the next job that the scheduler starts, and ``END`` after the last.
 
-        If the instance cannot end without a start, return the slot of the first legal job. Raises `UsageError` for
-        other decisions of the scheduler.
+        If the scheduling point cannot end without a start, return the slot of the first legal job. Raises `UsageError`
+        for other decisions of the scheduler.
         """
         view = choice.view
         moment = time, waiting, running = view.now, len(view.queue), len(view.running)
@@ -105,7 +105,7 @@ class Following:
 
 @dataclass(frozen=True, slots=True)
 class TwoLevelOrders:
-    """Start, reserve and backfill jobs by queue orders, keeping a reservation where EASY would renew it.
+    """Start, reserve and backfill jobs by queue orders; a reservation is kept, while EASY would renew it.
 
     Raises `UsageError` for other values than those below, and for a negative seed.
     """

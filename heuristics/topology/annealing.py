@@ -31,11 +31,12 @@ from allocopt.solving.budget import Budget
 from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySolver
 
 MOST_JOBS, MOST_REMOVED = 20_000, 100
-# Work between two looks at the clock, some milliseconds: steps by the paper's move times the work of a step, and swaps.
+# Work between two looks at the clock, some milliseconds. WALK_SLICE counts steps by the paper's move times the work of
+# a step, SWAPS_SLICE counts swaps.
 WALK_SLICE, SWAPS_SLICE = 2_000_000, 100_000
 OVERHEAD = 200  # constant work of a step by the paper's move, counted in nodes
 LARGEST_TABLE = 50_000_000  # most groups times jobs for which the counts are kept, 4 bytes each
-DRAWS = 6  # how often a move is drawn at most until no jobs cross: two of three draws cross
+DRAWS = 6  # most draws of a move until no jobs cross; two of three draws cross
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +225,10 @@ def annealing_kernel(choose: Callable[..., int], guide: types.Type) -> Callable[
     """Return the entry ``(window, walk, rules, guide, first, last, rng)`` that takes the steps ``first .. last - 1``.
 
     The helper ``choose`` returns the index in the idle sequence where job number ``i`` of the ``count`` removed ones
-    begins; ``guide`` is the type of its additional argument. It gets no slices, which would take a tenth of a step. The
-    temperature falls geometrically, ``T = hottest * exp(-log(hottest / coldest) * t / steps)`` (NSA paper, Algorithm 1,
-    with the factor t that line 11 lacks).
+    begins; ``guide`` is the type of its additional argument. It gets whole arrays, because making slices would
+    take a tenth of a step's time. The temperature falls geometrically,
+    ``T = hottest * exp(-log(hottest / coldest) * t / steps)`` (NSA paper, Algorithm 1, with the factor t that line 11
+    lacks).
     """
 
     def anneal(
@@ -415,9 +417,9 @@ class WindowAnnealing(TopologySolver):
 class AnnealingAsPublished(WindowAnnealing):
     """Walk as the NSA authors' code does, to reproduce the paper's Table III.
 
-    A rejected move restores the energy with which the next move is compared, but not the allocation from which it
-    starts. The temperatures are those of the code (25,000 to 2.5 at 1,000 a hop), not of Table I. The walk reaches more
-    than DCAS allocations, so the strategy is ``free``.
+    A rejected move restores the energy with which the next move is compared, but not the allocation from which the
+    next move starts. The temperatures are those of the code (25,000 to 2.5 at 1,000 a hop), not of Table I. The walk
+    reaches more than DCAS allocations, so the strategy is ``free``.
     """
 
     hottest: float = 25.0
@@ -433,7 +435,7 @@ class AnnealingAsPublished(WindowAnnealing):
 
 def _swaps(problem: TopologyProblem) -> bool:
     # Whether the strategy is FREE, the tree has a level below the top, and the counts are few enough to be kept. There
-    # are at most as many groups per level as idle nodes, so groups are counted only if there are too many nodes.
+    # are at most as many groups per level as idle nodes, so groups are counted only if this limit is too large.
     levels, owners = len(problem.topology.hops) - 1, len(problem.jobs) + 1
     if problem.strategy is Strategy.DCAS or levels == 0:
         return False

@@ -50,7 +50,10 @@ class Greedy(TopologySolver):
         work = len(problem.idle_nodes) * len(problem.topology.hops) * int(problem.sizes.max())
         if work <= LARGEST_INSERTION and len(problem.jobs) <= MOST_JOBS:
             return None
-        return f"it has {len(problem.jobs):,} jobs, the product is {work:,}; supported are {self.capabilities.largest}"
+        return (
+            f"it has {len(problem.jobs):,} jobs, idle nodes x levels x nodes of the largest job is {work:,}; "
+            f"supported are {self.capabilities.largest}"
+        )
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         return RULED_KERNELS if problem.has_side_constraints else GREEDY_KERNELS
@@ -171,7 +174,7 @@ def insert_by_rules(problem: TopologyProblem, run: Run, budget: Budget, seed: in
 
 
 def insert_largest_first(problem: TopologyProblem, run: Run) -> tuple[Allocation, bool]:
-    """Insert jobs until the time is over, and prove `alone_bound`; return the allocation, and if all were in time."""
+    """Insert jobs until the time is over, and prove `alone_bound`; return the allocation, and if all were inserted."""
     encoding = encode(problem)
     tree = group_tree(encoding)
     order = np.argsort(-problem.sizes, kind="stable")

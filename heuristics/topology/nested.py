@@ -1,4 +1,4 @@
-"""Search for DCAS: remove some jobs from a non-crossing partition, insert each on its best window, accept.
+"""Search for DCAS: remove some jobs from a non-crossing partition, insert each on its best window, accept or reject.
 
 The leftover positions on the circle are linked to the next and the previous leftover one: the *ring*. The nodes of a
 job are kept as a *chain*: in their order on the circle, beginning after the gap that holds the leftover. The other gaps
@@ -35,7 +35,7 @@ REACH, FEW_LEFT, RELATED = 16, 300, 0.3  # see `_Moves`
 STEPS_PER_JOB = 500  # least steps per job if the budget sets no iterations
 PATIENCE = 4  # cycles without an improvement after which the search ends before its time limit
 FIRST_SLICE, LONGEST_SLICE = 16, 4096  # steps of the first slice, which measures the speed, and most steps of a slice
-SHARE, LONGEST_S = 0.1, 0.02  # largest share of the remaining time for a slice, and its most seconds
+SHARE, LONGEST_S = 0.1, 0.02  # largest share of the remaining time for a slice, and most seconds of a slice
 REPORTING = 0.05  # largest share of the time for offering solutions during the search
 
 
@@ -118,8 +118,9 @@ def _left_of(ring: _Ring, position: int) -> int:
 
 @inlined
 def _parent_of(circle: _Circle, ring: _Ring, job: int) -> int:
-    """Return the innermost job that has another job in one of its gaps, or `NOBODY`."""
-    # To the left there are whole jobs, up to a node of the leftover or of the parent, which is not the parent's last.
+    """Return the innermost job in one of whose gaps this job lies, or `NOBODY`."""
+    # To the left of the job lie whole jobs, then a node of the leftover or of the parent. Whole jobs are met at their
+    # last nodes, the parent is not.
     position = _left_of(ring, _first_of(circle, ring, job))
     owner = ring.owners[position]
     while owner != NOBODY and _last_of(circle, ring, owner) == position:
@@ -212,7 +213,10 @@ def _draw_removed(circle: _Circle, ring: _Ring, search: _Search, moves: _Moves) 
 
 @inlined
 def _scan_windows(circle: _Circle, ring: _Ring, slide: _Slide, job: int, start: int, n_windows: int) -> None:
-    """Try up to ``n_windows`` windows of the ring from a position on, up to the barrier, and store the best one."""
+    """Try at most ``n_windows`` successive windows of the ring, the first one at ``start``; store the best.
+
+    No window holds ``circle.barrier``, if there is one.
+    """
     n, per_node = circle.sizes[job], 1.0 / circle.sizes[job]
     squares, paid, held, leaving, entering = 0.0, 0.0, 0, start, start
     while held < n and entering != circle.barrier:
@@ -255,7 +259,7 @@ def _scan_from_the_start(circle: _Circle, ring: _Ring, slide: _Slide, job: int, 
 
 @inlined
 def _scan_near(circle: _Circle, ring: _Ring, slide: _Slide, job: int, position: int, width: int) -> None:
-    """Try the windows that begin within reach of a position, or include positions within reach."""
+    """Try the windows that begin up to ``width`` leftover nodes after a position or end up to as many before it."""
     start = _left_over_before(circle, ring, position)
     back = circle.sizes[job] + width
     for _ in range(back):
@@ -350,14 +354,14 @@ def _search_partitions(
 def _place_in_order(
     circle: _Circle, ring: _Ring, slide: _Slide, jobs: IntArray, first: int, last: int, most: int
 ) -> None:
-    """Give jobs ``jobs[first .. last - 1]`` one by one the best of up to ``most`` windows left, at prices of 0."""
+    """Place ``jobs[first .. last - 1]`` one by one, each on the best of at most ``most`` windows, at prices of 0."""
     for i in range(first, last):
         slide.least[0] = np.inf
         _scan_from_the_start(circle, ring, slide, jobs[i], most)
         _take_best(circle, ring, slide, jobs[i])
 
 
-# Entries that the search calls.
+# Compiled functions that the search calls from Python.
 NESTED_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, _place_in_order, _search_partitions)
 
 

@@ -127,7 +127,7 @@ class BestFit(JobByJob):
         )
         idle = switches.idle[0][under]
         largest_first = np.argsort(-idle, kind="stable")
-        # Nodes that are missing before each leaf, after all larger leaves have been taken.
+        # For each leaf: nodes that are still missing after all larger leaves have been taken.
         missing = size - np.cumsum(idle[largest_first]) + idle[largest_first]
         emptied = int(np.argmax(idle[largest_first] >= missing))
         left = largest_first[emptied:]
@@ -176,10 +176,11 @@ class LeafWalk(JobByJob):
     order. The first leaf is the best one at first, each later one may replace the best one so far (`replaces`), and the
     job takes the best one at the end of the walk.
 
-    Two leaves are compared at the lowest level below their common switch at which the switch above one of them (at the
-    lowest level, the leaf itself) has enough idle nodes for all that are missing. A switch with enough idle nodes fits
-    better than one with too few; of two with enough, the one with fewer idle nodes fits better. If no switch has
-    enough, the two are compared just below their common switch, where the one with more idle nodes fits better.
+    Two leaves are compared by the switches above them (at the lowest level, by the leaves themselves), at a level below
+    their common switch: the lowest one at which either switch has enough idle nodes for all that are missing. A switch
+    with enough idle nodes fits better than one with too few; of two with enough, the one with fewer idle nodes fits
+    better. If no switch has enough, the two are compared just below their common switch, where the one with more idle
+    nodes fits better.
 
     The rule takes O(leaves) time for every leaf that is taken. All leaves count as equally far below the top switch.
     """
@@ -191,10 +192,10 @@ class LeafWalk(JobByJob):
         Parameters
         ----------
         nearer
-            Number of links by which each leaf is nearer than the best one to all taken leaves, up to a factor; negative
-            if it is farther.
+            How many levels nearer each leaf is than the best one, summed over all taken leaves; negative if it is
+            farther.
         better
-            How much better it fits; negative if it fits worse.
+            How much better each leaf fits than the best one; negative if it fits worse.
         has_enough
             Whether the leaf's switch has enough idle nodes, at the level at which the two are compared.
         """

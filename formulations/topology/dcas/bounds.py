@@ -20,13 +20,14 @@ from allocopt.solving.budget import Clock
 
 ITERATIONS = 120
 LOOKS = 6  # number of looks at the clock in an ascent
-# Share of the last direction in the next; steps without a better bound until steps become shorter, by which factor.
+# MOMENTUM is the weight of the last direction in the next one. After PATIENCE steps without a better bound, steps get
+# shorter by the factor SLOWER.
 MOMENTUM, PATIENCE, SLOWER = 0.6, 4, 0.7
 
 
 class _Ascent(NamedTuple):
     price: FloatArray  # prices of the best bound so far, by leaf
-    replies: FloatArray  # saving less prices of the best reply of each class to them
+    replies: FloatArray  # saving less prices of the best reply of each class to `price`
     trial: FloatArray  # prices of the current step
     direction: FloatArray  # direction of the last step
     excess: FloatArray  # nodes taken in excess of the idle ones, by leaf, at the trial prices
@@ -40,11 +41,11 @@ def _ascend(
     tree: GroupTree,  # tree of the window
     state: InsertionState,  # all nodes idle
     space: _Ascent,
-    best: float,  # bound of the prices, or minus infinity
+    best: float,  # bound of `space.price`, or minus infinity before the first step
     upper: float,  # target of the steps, no less than the optimum, such as the cost of an allocation
     iterations: int,
 ) -> float:
-    """Raise the bound by subgradient steps; return it, with its prices and replies in place."""
+    """Raise the bound by subgradient steps; return it, and write its prices and replies to ``space``."""
     price, trial, direction, excess, pace = space.price, space.trial, space.direction, space.excess, space.pace
     for _ in range(iterations):
         bound = 0.0
@@ -54,7 +55,8 @@ def _ascend(
         for c in range(window.sizes.size):
             n, factor, reply = window.sizes[c], window.factor[c], 0.0
             if factor == 0.0:
-                # The leftover has no hop cost, so it takes the cheapest nodes.
+                # Factor 0 marks the class of the leftover, the idle nodes that no job gets. It has no hop cost, so its
+                # best reply is the cheapest nodes.
                 for leaf in range(price.size):
                     state.take[leaf] = 0
                 while n > 0:
@@ -108,11 +110,11 @@ class Prices:
 
     @classmethod
     def none(cls, window: DcasWindow) -> "Prices":
-        """Return prices of zero, whose bound is that of every block in an empty window."""
+        """Return prices of zero; their bound is that of placing every block as if it were the only one."""
         return cls(np.zeros(len(window.pod)), np.zeros(len(window.sizes)), -np.inf).raised(window, np.inf)
 
     def raised(self, window: DcasWindow, upper: float, clock: Clock | None = None) -> "Prices":
-        """Return prices with a higher bound, after some steps within the time, or one step without a clock.
+        """Return prices with a higher bound, if found, after some steps within the time, or one step without a clock.
 
         ``upper`` is the cost of a known allocation.
         """
@@ -128,7 +130,7 @@ class Prices:
             leaf_positions=np.arange(len(window.leaf)),
             leaf_first=window.leaf_start,
         )
-        # Prices distinguish equal leaves, and a tie break would make the bound too high.
+        # No tie break: prices already distinguish equal leaves, and a tie break would make the bound too high.
         state = insertion_state(tree, int(window.sizes[window.factor > 0].max()))._replace(tie_break=0.0)
         for _ in range(LOOKS if clock is not None else 1):
             if (clock is not None and clock.expired()) or bound >= upper:
@@ -139,9 +141,9 @@ class Prices:
 
 
 class Reach(NamedTuple):
-    """Largest savings less prices of a block's nodes left of a leaf, regardless of its other nodes.
+    """Largest savings less prices of a block's nodes left of a leaf, wherever the block's other nodes are.
 
-    The saving of ``rest`` nodes left of leaf g, with ``inside`` nodes already in the pod that ends there, is entry
+    The value for ``rest`` nodes left of leaf g, if ``inside`` other nodes are in the pod of leaf g - 1, is entry
     ``offset[c] + (g * (n_c + 1) + rest) * width[c] + inside`` of the tables. The width of the leftover is 1.
     """
 
@@ -157,7 +159,7 @@ REACH = record_type(Reach)
 
 @inlined
 def left_saving(window: DcasWindow, reach: Reach, c: int, leaf: int, room: int, rest: int, x: int, y: int) -> float:
-    """Return the most that ``rest`` nodes save in ``room`` nodes of a leaf and left of it.
+    """Return the most that ``rest`` nodes save, less prices, in ``room`` nodes of a leaf and in the leaves left of it.
 
     The block has x nodes in the leaf already, and y in its pod.
     """
@@ -176,7 +178,7 @@ def left_saving(window: DcasWindow, reach: Reach, c: int, leaf: int, room: int, 
 
 @kernel(void(WINDOW, REACH, int64, int64))
 def fill_reach(window: DcasWindow, reach: Reach, c: int, leaf: int) -> None:
-    """Fill ``reach.tables`` for a class and a leaf; those of earlier leaves must be filled."""
+    """Fill ``reach.tables`` for a class and a leaf; the tables of earlier leaves must be filled already."""
     n, width = window.sizes[c], reach.width[c]
     for rest in range(n + 1):
         start = reach.offset[c] + (leaf * (n + 1) + rest) * width
@@ -188,4 +190,4 @@ def fill_reach(window: DcasWindow, reach: Reach, c: int, leaf: int) -> None:
             reach.tables[start + inside] = left_saving(window, reach, c, leaf - 1, room, rest, 0, inside)
 
 
-BOUND_KERNELS = (_ascend, fill_reach, insertion_state)  # entries that bounds call
+BOUND_KERNELS = (_ascend, fill_reach, insertion_state)  # compiled functions that bounds call from Python

@@ -4,7 +4,7 @@ A *part* is the right-hand end of a block: its last r nodes, beginning at a posi
 gaps between them. A *filling* is an interval filled exactly by whole blocks. A part of r nodes consists of a node, a
 gap that is empty or holds a filling, and a part of r - 1 nodes. A filling consists of a part with all nodes of a block
 and a filling behind it. The tables store and compare the *excess*: cost plus prices, less those of each block's best
-reply. It is never negative, so that everything that reaches ``limit`` can be left out.
+reply. It is never negative, so everything whose excess reaches ``limit`` can be left out.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -21,7 +21,9 @@ from allocopt.kernels.compiled import inlined, kernel
 
 IndexArray = NDArray[np.int32]
 
-# Fields of the cursor: the step (classes from C on are fillings), the place within it, and the ends of the tables.
+# Fields of the cursor. POSITION, CLASS and NODES are the step; CLASS C + c means fillings that begin with class c. NEXT
+# is the next gap or part within the step. BEGIN is where the step's entries begin, N_PARTS and N_FILLINGS are where the
+# tables end. STAMP marks what belongs to the present step.
 POSITION, CLASS, NODES, NEXT, BEGIN, N_PARTS, N_FILLINGS, STAMP = range(8)
 
 NOT_BEGUN = -1  # value of ``NEXT`` between two steps
@@ -29,22 +31,22 @@ DONE, PAUSED, FULL = 0, 1, 2  # results of `advance`: all done, the granted work
 
 
 class _Parts(NamedTuple):
-    """Entries, and the ranges of entries of a class c, a position p and a number of nodes r."""
+    """Parts as entries of arrays, and the range of the entries for class c, position p and r nodes."""
 
     nested: IndexArray  # multiset of the blocks inside the gaps
     in_leaf: IndexArray  # nodes of the part in the leaf of its first position
     in_pod: IndexArray  # nodes of the part in the pod of its first position
-    value: FloatArray  # excess of the nested blocks, plus prices, less savings of the part
+    value: FloatArray  # excess of the nested blocks, plus the prices of the part, less its savings
     excess: FloatArray  # lower bound on the excess of the whole block and all nested blocks
     rest: IndexArray  # entry of the part after the first node; -1 for none
     gap: IndexArray  # filling of the gap before that part; -1 for none
-    link: IndexArray  # next entry of the same multiset while a list is built, then the entries by increasing excess
+    link: IndexArray  # next entry of the same multiset while a list is built; later, entries by increasing excess
     first: Annotated[IndexArray, 3]  # parts are the entries first[c, p, r] .. last[c, p, r] - 1
     last: Annotated[IndexArray, 3]
 
 
 class _Fillings(NamedTuple):
-    """Entries, and the ranges of entries of a position p; each multiset has the entry of least excess."""
+    """Fillings as entries of arrays, and the range of the entries for position p: one of least excess per multiset."""
 
     blocks: IndexArray  # multiset of all blocks in the interval
     excess: FloatArray
@@ -142,7 +144,10 @@ def _add_part(
     rest: int,
     gap: int,
 ) -> None:
-    """Add the part of a node at the cursor's position and a part with x nodes in its leaf and y in its pod."""
+    """Add the part that consists of a node at the cursor's position and the part ``rest``, -1 for none.
+
+    ``rest`` has x nodes in the leaf of the new node, and y in its pod.
+    """
     parts, cursor = tables.parts, tables.cursor
     p, c, r, entry = cursor[POSITION], cursor[CLASS], cursor[NODES], cursor[N_PARTS]
     leaf = window.leaf[p]
@@ -185,7 +190,7 @@ def _add_part(
 def _extend(
     window: DcasWindow, reach: Reach, tables: Tables, limit: float, gap: int, inside: int, gap_excess: float
 ) -> int:
-    """Add a node and a gap before all parts behind the gap; return the work done, or -1 if the tables are full."""
+    """Add the parts that consist of a node, the gap and a part behind it; return the work done, or -1 if full."""
     parts, cursor = tables.parts, tables.cursor
     p, c, r = cursor[POSITION], cursor[CLASS], cursor[NODES]
     after = p + 1 + window.used[inside]
@@ -214,7 +219,7 @@ def _extend(
 
 @inlined
 def _make_parts(window: DcasWindow, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
-    """Make the parts at the cursor, where ``NEXT`` is the next gap; return the work done, or -1 if full."""
+    """Make the parts at the cursor, from the gap ``NEXT`` on; return the work done, or -1 if the tables are full."""
     parts, fillings, cursor = tables.parts, tables.fillings, tables.cursor
     p, c, r = cursor[POSITION], cursor[CLASS], cursor[NODES]
     work, done = 1, 0

@@ -1,7 +1,7 @@
 """The search for the best DCAS allocation: rounds with an increasing limit on the excess over the Lagrangian bound.
 
 Incumbents are found by placing the jobs one after the other in random orders, each on a block of least excess, or
-nearly so. A round that finds nothing proves that the optimum exceeds the bound by at least its limit. The first round
+nearly so. A round that finds nothing proves that the optimum exceeds the bound by at least the limit. The first round
 that finds an allocation has found the optimum. Most windows are solved with a limit far below the distance to the first
 incumbent.
 """
@@ -33,11 +33,11 @@ DECODING_SLICE = 100_000  # positions between two looks at the clock: a few mill
 SLICE = 100_000  # table entries between two looks at the clock: a few milliseconds
 # Room of the tables in parts: at first, and at most (0.7 GB). There is room for a quarter as many fillings.
 FIRST_CAPACITY, LARGEST_CAPACITY = 1 << 17, 1 << 24
-# Limit of the first round, relative to the bound; first and least factor by which it grows from round to round.
+# Limit of the first round, relative to the bound. From round to round it grows by a factor from LEAST_GROWTH to GROWTH.
 FIRST_LIMIT, GROWTH, LEAST_GROWTH = 0.004, 1.6, 1.1
 SNAP = 1.3  # a limit within this factor of the incumbent's excess is raised to it, so that the round is the last one
 MANY_JOBS = 6  # least number of jobs for which rounds are long enough to pay for a second ascent of the prices
-DECODES = 100  # how often the jobs are placed one after the other, without prices and with them
+DECODES = 100  # how often all jobs are placed under zero prices, and under the prices after each ascent
 # After a round of at least LONG_ROUND parts, the jobs are placed MORE_DECODES times to find a better incumbent.
 LONG_ROUND, MORE_DECODES = 10_000, 250
 NEGLIGIBLE = 1e-9  # relative improvement of an incumbent that is not worth a search
@@ -58,7 +58,7 @@ class _Decoding(NamedTuple):
 
 @inlined
 def _count(window: DcasWindow, decoding: _Decoding, position: int, by: int, factor: float) -> float:
-    # Change of the block's prices less savings if a node is added or removed.
+    # Add a node to the block (`by` = 1) or remove it (-1); return the change of the block's prices less savings.
     leaf = window.leaf[position]
     pod = window.pod[leaf]
     x, y = decoding.in_leaf[leaf], decoding.in_pod[pod]
@@ -72,7 +72,8 @@ def _count(window: DcasWindow, decoding: _Decoding, position: int, by: int, fact
 def _best_start(
     window: DcasWindow, decoding: _Decoding, n_left: int, n: int, factor: float, noise: float
 ) -> tuple[int, float]:
-    # Start and value of the block of n nodes, on the circle of the positions left, whose excess plus noise is least.
+    # Among the blocks of n nodes on the circle of the remaining positions, return the start and value (prices less
+    # savings) of the one whose value plus noise is least.
     value = 0.0
     for index in range(n):
         value += _count(window, decoding, decoding.left[index], 1, factor)
@@ -95,7 +96,7 @@ def _best_start(
 
 @inlined
 def _place(window: DcasWindow, decoding: _Decoding, noise: float, most: float) -> float:
-    # Returns the excess, or infinity once it reaches ``most``.
+    # Place the jobs in order; return the excess, or infinity once it reaches `most`.
     n_left, excess = window.leaf.size, 0.0
     for position in range(n_left):
         decoding.left[position] = position
@@ -125,9 +126,9 @@ def _place(window: DcasWindow, decoding: _Decoding, noise: float, most: float) -
 
 @kernel(float64(WINDOW, record_type(_Decoding), float64, float64, int64))
 def _decode(window: DcasWindow, decoding: _Decoding, noise: float, most: float, times: int) -> float:
-    """Place the jobs ``times`` times; return the least excess, ``most`` if none is below it.
+    """Place the jobs ``times`` times in random orders; return the least excess, or ``most`` if none is below it.
 
-    ``best_owners`` gets the allocation of an excess below ``most``.
+    If an excess is below ``most``, the allocation of least excess is written to ``best_owners``.
     """
     for _ in range(times):
         for index in range(decoding.order.size - 1, 0, -1):
@@ -144,7 +145,7 @@ def _decode(window: DcasWindow, decoding: _Decoding, noise: float, most: float, 
 
 
 class _Decoder:
-    """Places the jobs of a window, cut before a position, one after the other, and offers allocations to the run."""
+    """Places the jobs one after the other on a window whose circle is cut before ``cut``, and offers allocations."""
 
     def __init__(self, problem: TopologyProblem, window: DcasWindow, cut: int) -> None:
         self._problem, self._window, self._cut = problem, window, cut
@@ -174,7 +175,7 @@ class _Decoder:
         run.offer(Allocation.of_owners(self._problem, np.roll(jobs[owners], self._cut)))
 
 
-DCAS_KERNELS = (*BOUND_KERNELS, advance, _decode)  # entries that the search calls
+DCAS_KERNELS = (*BOUND_KERNELS, advance, _decode)  # compiled functions that the search calls from Python
 
 
 def search_dcas(problem: TopologyProblem, run: Run) -> StopReason:
@@ -225,8 +226,9 @@ def _priced(problem: TopologyProblem, window: DcasWindow, cut: int, prices: Pric
 
 
 def _growth(parts_by_limit: list[tuple[float, int]]) -> float:
-    # The best factor for the growth of the limit, after rounds with these limits and numbers of parts. If the work of a
-    # round is a power of its limit, the worst total is least if each round takes e times the work of the one before.
+    # Return the factor by which the limit should grow, after rounds with these limits and numbers of parts. If the work
+    # of a round is a power of its limit, the total work in the worst case is least if each round takes e times the work
+    # of the one before.
     if len(parts_by_limit) < 2:
         return GROWTH
     (limit_before, parts_before), (limit, parts) = parts_by_limit[-2:]

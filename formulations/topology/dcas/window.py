@@ -21,7 +21,7 @@ BITS = 62  # bits of a packed multiset: 64 less the sign and one bit for the car
 class Multisets:
     """All S multisets of at most ``counts[r]`` jobs of each of R sizes."""
 
-    strides: IntArray  # difference between the numbers of a multiset with one more job of the size and without, (R,)
+    strides: IntArray  # increase of a multiset's number for one more job of each size, shape (R,)
     digits: IntArray  # number of jobs of each size in each multiset, shape (R, S)
     used: IntArray  # nodes that each multiset takes, shape (S,)
 
@@ -77,7 +77,7 @@ class DcasWindow(NamedTuple):
     base: FloatArray  # cost of a block of each class that saves nothing
     strides: IntArray  # `Multisets.strides` of the blocks, by class
     packed: IntArray  # counts of each multiset in bit fields with a free bit on top of each, shape (S,)
-    free_bits: int  # those free bits
+    free_bits: int  # mask of all these free bits
     room: int  # the multiset of all blocks, packed, with its free bits set
     used: IntArray  # nodes of each multiset, shape (S,)
 
@@ -123,14 +123,14 @@ def _class_sizes(encoding: Encoding) -> tuple[IntArray, IntArray]:
 
 
 def dcas_refusal(problem: TopologyProblem) -> str | None:
-    """Return why the window cannot be taken under DCAS, or None."""
+    """Return why the dynamic program cannot solve DCAS for a problem; None if it can."""
     encoding = encode(problem)
     levels = Levels.of(encoding)
     groups = levels.groups
     if len(groups) > MOST_LEVELS:
         return f"its idle nodes differ on {len(groups)} levels below the top, dcas supports at most {MOST_LEVELS}"
     if len(levels.cuts) == 0:
-        return "the idle nodes of a switch are not consecutive in the circular sequence, as dcas requires"
+        return "the idle nodes of a switch are not consecutive in the circular sequence; dcas requires that they are"
     sizes, counts = _class_sizes(encoding)
     bits = sum(count.bit_length() + 1 for count in counts.tolist())
     if bits > BITS:

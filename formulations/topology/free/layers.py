@@ -1,4 +1,4 @@
-"""A search over the leaves, pod by pod, that closes the gap between a FREE allocation and the bound of charges.
+"""A search over the leaves, pod by pod, that closes the gap between a FREE allocation and the bound.
 
 Layer i divides leaf i among the jobs. A state has the number of nodes of every job in earlier pods and in all earlier
 leaves, which is all that later layers depend on. Under the charges, every job has a best way to be completed without
@@ -23,10 +23,10 @@ from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.insertion import JobClasses
 from allocopt.kernels.tree import GroupTree
 
-# Most entries of the completion tables, and most entries times nodes that a job can take of a leaf: 0.25 s.
+# Most entries of the completion tables; and most entries times nodes that a job can take of a leaf, filled in 0.25 s.
 LARGEST_COMPLETION, LARGEST_FILLING = 20_000_000, 200_000_000
 MOST_JOBS = 60  # jobs and the leftover are bits of one integer
-# Seconds to sort leaves and jobs, and to fill the tables, per entry and node.
+# Seconds to sort leaves and jobs; and seconds per entry and node to fill the tables.
 ORDERING_S, FILLING_S = 3e-4, 1.25e-9
 KEY_BITS = 128
 FIRST_TABLE = 1 << 10
@@ -87,7 +87,7 @@ class _States(NamedTuple):
 
     keys: Annotated[WordArray, 2]  # each job's nodes in earlier pods and in all earlier leaves, packed, shape (S, 2)
     slack: FloatArray  # regret that a state may still have, in hops
-    parent: Int32Array  # state of the layer before from which it was reached
+    parent: Int32Array  # state of the previous layer from which this one was reached
     taken: Int16Matrix  # nodes that each job took of the leaf in between, in the order of the parent's fields, (S, J)
     component: Int16Matrix  # see `_expand_states`, shape (S, J + 1)
     table: Int32Array  # hash table of the newest layer: 1 + number of a state; older states count as empty
@@ -112,7 +112,7 @@ class _Work(NamedTuple):
     slack: FloatArray  # slack before job j and those after it pay for the leaf
     met: IntArray  # components, one bit each, that have nodes of the leaf before job j chooses
     field: IntArray  # fields of the new state
-    owner: IntArray  # old field of the job of each new field
+    owner: IntArray  # for each new field, the old field of the same job
 
 
 class Layers(NamedTuple):
@@ -120,7 +120,7 @@ class Layers(NamedTuple):
 
     leaves: _Leaves  # in the order of the layers
     jobs: _Jobs  # in the order of the fields
-    kinds: JobClasses  # with rules for leaves and pods, one area each, and open leaves in the order of the layers
+    kinds: JobClasses  # one area per class, rules for leaves and pods only, open leaves in the order of the layers
     is_forest: int  # 1 if some optimal allocation joins no jobs in a circle, see `_expand_states`, otherwise 0
     completion: Annotated[FloatArray, 4]  # see `_fill_completions`
     vertex: IntArray  # vertex of the tree of each leaf
@@ -128,7 +128,7 @@ class Layers(NamedTuple):
 
     @staticmethod
     def seconds_to_fill(tree: GroupTree, demand: Demand) -> float:
-        """Return an estimate of the seconds of `of`; infinity if there are too many levels, jobs, bits or entries."""
+        """Return an estimate of the seconds that `of` takes; infinity for too many levels, jobs, bits or entries."""
         largest, n_leaves = demand.largest, len(tree.leaf_first) - 1
         entries = len(demand.classes.sizes) * (n_leaves + 1) * (largest + 1) ** 2
         filling = entries * min(largest, int(tree.idle[:n_leaves].max()))
@@ -139,7 +139,7 @@ class Layers(NamedTuple):
 
     @classmethod
     def of(cls, tree: GroupTree, demand: Demand, charge: FloatArray, pod_order: Order) -> "Layers":
-        """Sort jobs, and leaves within a pod, the largest first, and fill the tables; return the layers."""
+        """Return the layers with filled tables; pods are in the given order, jobs and the leaves in a pod by size."""
         sizes, classes, largest = demand.sizes, demand.classes, demand.largest
         order = np.lexsort((demand.of_job, -sizes))
         jobs = _Jobs.of(sizes[order], demand.of_job[order])
@@ -189,7 +189,7 @@ class Layers(NamedTuple):
             area=np.arange(n_kinds),
             is_open=np.ascontiguousarray(classes.is_open[classes.area][:, vertex]),
         )
-        # The argument for forests exchanges single nodes, which keeps only segments of one node or of the whole job.
+        # The proof that a forest suffices exchanges single nodes, so segments must be of one node or of the whole job.
         is_whole = (classes.step == 1) | (classes.step == classes.sizes[:, None])
         completion = np.empty((len(kinds.sizes), len(vertex) + 1, largest + 1, largest + 1))
         layers = cls(leaves, jobs, kinds, int(is_whole.all()), completion, vertex, order)
@@ -345,13 +345,14 @@ def _expand_states(
     mask: int,  # size of the used part of the hash table, less one
     most_tried: int,  # choices after which no other state is begun
 ) -> tuple[int, int, int]:
-    """Divide a leaf among the jobs, from the states ``first .. last - 1`` on.
+    """Divide a leaf among the jobs, from the states ``first .. last - 1`` on; return a state, the new end and mask.
 
-    Returns the first state that is not expanded, or -1 if a single state has far too many choices, and the new end and
-    mask. It stops before ``last`` after ``most_tried`` choices, or if the array of states is full.
+    The state is the first one that is not expanded. It lies before ``last`` after ``most_tried`` choices or if the
+    array of states is full, and is -1 if a single state has far too many choices.
     """
     # Components are those of the graph in which two jobs are joined for every leaf that they share; the leftover counts
-    # as the last job. The cost is concave, so some optimum is at a vertex, whose graph is a forest.
+    # as the last job. The cost is concave, so some optimum is at a vertex of the polytope of allocations, and there the
+    # graph is a forest.
     leaves, jobs = layers.leaves, layers.jobs
     n_jobs, n_leaves = jobs.sizes.size, leaves.idle.size
     spare = leaves.before[n_leaves] - jobs.sizes.sum()
@@ -419,7 +420,8 @@ def _expand_states(
     return last, end, mask
 
 
-LAYER_KERNELS = (_fill_completions, _expand_states)  # entries that the search over the leaves calls
+# Compiled functions that the search over the leaves calls from Python.
+LAYER_KERNELS = (_fill_completions, _expand_states)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -427,7 +429,7 @@ class Outcome:
     """Outcome of a search over the leaves."""
 
     complete: bool  # whether the search was exhaustive
-    most_left: float  # every allocation has regret of at least the slack less this; -inf if none is within the slack
+    most_left: float  # no allocation has a regret below the slack less this; -inf if none is within the slack
     n_states: int
     counts: IntArray | None = None  # nodes of every job on each leaf, in the allocation of least regret
 
@@ -453,7 +455,10 @@ class LayeredSearch:
         self.most_states = most_states
 
     def run(self, layers: Layers, slack: float, may_go_on: Callable[[], bool], limit: int, tried: int) -> Outcome:
-        """Search for the allocation of least regret, at most ``slack`` hops, in at most ``limit`` states."""
+        """Search for the allocation of least regret, at most ``slack`` hops, in at most ``limit`` states.
+
+        ``may_go_on`` is called after about ``tried`` choices each time; the search stops if it returns False.
+        """
         # A new table of zeros takes no time for parts that are not used.
         states = self._states = self._states._replace(table=np.zeros(len(self._states.table), dtype=np.int32))
         states.keys[0] = 0

@@ -127,7 +127,7 @@ def _most_violated(
                     cuts[vertex, 0], cuts[vertex, 1] = q, d
 
 
-PRICING_KERNELS = (insertion_state, _best_patterns, _most_violated)  # entries that pricing calls
+PRICING_KERNELS = (insertion_state, _best_patterns, _most_violated)  # compiled functions that pricing calls from Python
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +163,7 @@ class Pricing:
         self.values.append(row.values(np.arange(self.tree.idle[vertex] + 1)).astype(np.float64))
 
     def at(self, multipliers: FloatArray) -> PricedPatterns:
-        """Return the best patterns at multipliers of the first rows, none negative."""
+        """Return the best patterns, given multipliers >= 0 of the first rows; further rows have multiplier 0."""
         first, n_classes, classes = self._first, len(self.sizes), self.demand.classes
         charge = np.zeros(int(first[-1]))
         for multiplier, row, of_counts in zip(multipliers.tolist(), self.rows, self.values, strict=False):
@@ -200,7 +200,7 @@ class Pricing:
     def most_violated(
         self, counts: IntArray, picked: FloatArray, largest_multiplier: int
     ) -> tuple[FloatArray, IntArray]:
-        """Return the largest violation of a cut of every group by picked patterns, and q and d of the cut."""
+        """Return for every group the most by which picked patterns violate a cut, and q and d of this cut."""
         violation, cuts = np.empty(counts.shape[1]), np.empty((counts.shape[1], 2), dtype=np.int64)
         _most_violated(self.tree, counts, picked, self.demand.largest, largest_multiplier, violation, cuts)
         return violation, cuts

@@ -43,10 +43,11 @@ SEARCHES = ("lns", "greedy")  # solvers that find allocations; the first install
 # is no time limit.
 STEPS, MORE_STEPS, LAST_STEPS = 1000, 2000, 20_000
 MOST_STATES = 100_000_000
-# Share of the gap that a round of cuts has to close to be followed by another one, and most states of the searches, in
-# turn. Cuts come first: certifying a bound takes a millisecond with cuts, and another search after a search.
+# LEAST_PROGRESS: share of the gap that a round of cuts has to close for another one to follow. EFFORTS: most states of
+# the searches, each after rounds of cuts. Cuts come first: certifying a bound takes a millisecond after cuts, but a
+# second search after a search.
 LEAST_PROGRESS, EFFORTS = 0.01, (5_000, 100_000, MOST_STATES)
-# Share of the remaining time for a search for allocations; share and steps if the rest is too short for a bound.
+# Share of the remaining time for a search for allocations; share and steps if too little time is left for a bound.
 SEARCH_SHARE, ALL_THAT_IS_LEFT = 2 / 3, (1.0, MOST_ITERATIONS)
 LEAST_SEARCH_S = 5e-4  # seconds that another search takes besides its steps; with less time, none is begun
 # Most idle nodes times levels times nodes of the largest job, for which a round of pricing takes some tenths of a
@@ -59,16 +60,16 @@ UNPLACED = 10.0  # price of a job without nodes, as a multiple of the bound on a
 # below the distance, and the number of states grows exponentially with the allowed regret.
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.8, 1.0)
 NO_SAVING = -1.0  # less than any allocation saves, in hops
-TOLERANCE = 1e-10  # savings within this distance are equal, relative to the hops of all jobs without any saving
+TOLERANCE = 1e-10  # smaller differences of savings are rounding; relative to the hops without any saving
 # Choices between two looks at the clock (some milliseconds): TRIED if at least LONG_S seconds are left, in proportion
 # if fewer, but at least LEAST_TRIED.
 TRIED, LEAST_TRIED, LONG_S = 100_000, 1000, 0.25
 # Most states of the first attempt in every order of the pods, and factor by which they grow in the next attempts.
 FIRST_STATES, GROWTH = 10_000, 8
-# Seconds before the first bound: a constant, a part per idle node, and a part that is multiplied by idle nodes and by
-# levels times nodes of the largest job plus five times the number of jobs.
+# Estimated seconds before the first bound:
+# SETUP_S + idle nodes x (NODE_S + PRODUCT_S x (levels x nodes of the largest job + 5 x jobs)).
 SETUP_S, NODE_S, PRODUCT_S = 1e-3, 2e-6, 1e-8
-EXACT_KERNELS = (*TREE_KERNELS, *PRICING_KERNELS, *LAYER_KERNELS)  # entries that bounding and closing call
+EXACT_KERNELS = (*TREE_KERNELS, *PRICING_KERNELS, *LAYER_KERNELS)  # compiled functions that Python calls
 
 
 class _Master(RestrictedMaster[PricedPatterns]):
@@ -185,7 +186,7 @@ class _ColumnGeneration(Generation[PricedPatterns]):
 class Closing:
     """Bounds the incumbent of a run, and closes the gap; without an incumbent, it searches for any allocation.
 
-    ``steps`` limits the rounds of the column generation and slices of layers; None for no limit.
+    ``steps`` limits the rounds of the column generation and the slices of the search; None for no limit.
     """
 
     def __init__(self, problem: TopologyProblem, run: Run, steps: int | None) -> None:
@@ -319,7 +320,7 @@ class Closing:
 class ExactFree(TopologySolver):
     """Exact FREE: an allocation, a bound by column generation over job patterns, and a search that closes the gap.
 
-    A budget's iterations are rounds of the column generation and, after them, layers of the search over the leaves.
+    A budget's iterations are rounds of the column generation and, after them, slices of the search over the leaves.
     The search over the leaves stops after ``states`` states, of some 30 + 4 J bytes each.
     """
 
@@ -344,7 +345,10 @@ class ExactFree(TopologySolver):
         counts = len(problem.idle_nodes) * len(problem.jobs)
         if work <= LARGEST and counts <= MOST_COUNTS:
             return None
-        return f"the products are {work:,} and {counts:,}, at most {LARGEST:,} and {MOST_COUNTS:,} are supported"
+        return (
+            f"idle nodes x levels x nodes of the largest job is {work:,} and idle nodes x jobs is {counts:,}, "
+            f"at most {LARGEST:,} and {MOST_COUNTS:,} are supported"
+        )
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         search = first_installed(SEARCHES, problem)
@@ -392,7 +396,7 @@ def first_installed(names: Iterable[str], problem: TopologyProblem) -> Solver | 
 def improve(
     names: Iterable[str], problem: TopologyProblem, run: Run, budget: Budget, seed: int, share: float, steps: int
 ) -> None:
-    """Search for a better allocation with the first installed solver, in a share of the remaining time or steps."""
+    """Search for a better allocation with the first installed solver, for a share of the time and at most ``steps``."""
     solver = first_installed(names, problem)
     if solver is None or run.clock.expired() or solver.refusal(problem) is not None:
         return

@@ -6,7 +6,7 @@ modulo m.
 
 A move takes a few *stretches* of consecutive blocks with the gaps around them. Their positions, one stretch after the
 other, form a line on which the same blocks are placed again at the least cost; no block may lie across two stretches.
-For a multiset s of blocks with ``n(s)`` nodes and d idle positions before its end,
+The least cost of placing a multiset s of blocks, with ``n(s)`` nodes, so that d idle positions lie before its end is
 
     f(s, d) = min( f(s, d - 1),  min over r in s of  f(s - {r}, d) + W_r(n(s) - n_r + d) ),
 
@@ -28,7 +28,8 @@ from allocopt.solving.budget import Clock
 
 SLICE = 2_000_000  # positions times blocks inserted between two looks at the clock: a few milliseconds
 MOST_STRETCHES = 4
-GUIDED_CHANCE, RIVALS = 0.7, 3  # probability that the excess of blocks guides the choice of a stretch; number of rivals
+# Probability that a stretch begins near the block of largest excess among 1 + RIVALS drawn ones.
+GUIDED_CHANCE, RIVALS = 0.7, 3
 EQUAL = 1e-12  # relative saving that counts as rounding
 
 
@@ -96,7 +97,7 @@ def _insert_blocks(
     missing: IntArray,  # index of the size of each block to insert, in order; the circle must have room for all
     spare: IntArray,  # working space, one number per block
 ) -> int:
-    """Insert blocks one by one into the gap where they cost least; return how many made other blocks move."""
+    """Insert blocks, each into the gap where it costs least; return how many of them made other blocks move."""
     m = costs.shape[1]
     pushed = 0
     for index in range(missing.size):
@@ -143,9 +144,9 @@ class Packing:
 
     @classmethod
     def of_path(cls, blocks: Blocks, path: Path, clock: Clock) -> "Packing | None":
-        """Return the packing of the cheapest blocks of each size of a path, with the missing blocks inserted.
+        """Return the packing of a path; surplus blocks of a size, the dearest, are left out, and missing ones inserted.
 
-        None if the time is over before.
+        Return None if the time is over before that.
         """
         order = np.lexsort((blocks.costs[path.sizes, path.starts], path.sizes))
         sizes, starts = path.sizes[order], path.starts[order]
@@ -175,7 +176,7 @@ class Packing:
 
 
 class Stretches(NamedTuple):
-    """The blocks of a window, and the working space of moves, whose size limits them."""
+    """The blocks of a window, and the working space of moves; its size limits the moves."""
 
     costs: FloatMatrix  # costs of the blocks, shape (R, m)
     sizes: IntArray
@@ -186,7 +187,7 @@ class Stretches(NamedTuple):
     begin: IntArray  # first position of each stretch
     length: IntArray  # number of positions of each stretch
     distinct: IntArray  # index in `sizes` of each distinct size that is removed
-    copies: IntArray  # number of its blocks
+    copies: IntArray  # number of removed blocks of each of these sizes
     stride: IntArray  # strides of the multisets of removed blocks
     line_costs: FloatMatrix  # cost of each distinct size at each position of the line
     used: IntArray  # nodes of each multiset
@@ -311,7 +312,7 @@ def _place_anew(work: Stretches, n_stretches: int, n_sizes: int, slack: int) -> 
         while state > 0:
             while d > 0 and work.best[state * width + d - 1] <= work.best[state * width + d]:
                 d -= 1
-            # The last block of the multiset's best placement ends at its end: choose the size of least cost.
+            # Now the best placement of the multiset ends with a block; its size is the one of least total cost.
             least, chosen = np.inf, 0
             for j in range(n_sizes):
                 if state // work.stride[j] % (work.copies[j] + 1) > 0:
@@ -350,7 +351,7 @@ def _draw_stretches(work: Stretches, n_taken: int, rng: np.random.Generator) -> 
     n_blocks, wanted = work.block_sizes.size, 1 + int(rng.random() * min(MOST_STRETCHES, n_taken))
     length = (n_taken + wanted - 1) // wanted
     for q in range(wanted):
-        # A stretch begins at a random block, or a little before the one of largest excess among a few; never at 0.
+        # A stretch begins at a random block, or a little before the one of largest excess among a few, not at block 0.
         start = 1 + int(rng.random() * (n_blocks - 1))
         if rng.random() <= GUIDED_CHANCE:
             most = _excess(work, start)
@@ -408,4 +409,4 @@ def improve_packing(work: Stretches, most_taken: int, n_moves: int, rng: np.rand
     return saved_in_all
 
 
-PACKING_KERNELS = (_insert_blocks, _packing_cost, improve_packing)  # entries that packings and moves call
+PACKING_KERNELS = (_insert_blocks, _packing_cost, improve_packing)  # compiled functions that Python calls

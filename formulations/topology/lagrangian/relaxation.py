@@ -23,7 +23,7 @@ MaskArray = NDArray[np.uint8]
 
 FAST = {"nnan", "nsz", "reassoc"}  # minima and sums may be taken in any order; infinities are respected
 ROUNDING = 1e-11  # relative; exceeds what rounding can add to a value
-FAIR_SHARE, LARGE_SHARE = 0.1, 0.5  # shares of the promised gain for which the centre moves, and the radius grows
+FAIR_SHARE, LARGE_SHARE = 0.1, 0.5  # least shares of the promised gain to move the centre, and to increase the radius
 MOST_BALANCING_STEPS = 2000
 SLICE = 4_000_000  # labels times sizes that are filled between two looks at the clock: a few milliseconds
 EQUAL = 1e-12  # relative tolerance for differences of labels that count as equal
@@ -41,7 +41,7 @@ CIRCLE = record_type(_Circle)
 @kernel(void(CIRCLE))
 def _arrange_by_end(circle: _Circle) -> None:
     """Fill the arrivals: ``arrivals[i, r] = costs[r, i - n_r]``."""
-    # Inner loops over sizes then read memory in order. Blocks that straddle the cut have no such position.
+    # Inner loops over sizes then read memory in order. Blocks that straddle the cut are left out: infinity.
     for i in range(circle.arrivals.shape[0]):
         for r in range(circle.sizes.size):
             size = circle.sizes[r]
@@ -73,7 +73,7 @@ def _fill_labels_to_end(
     first: int,
     labels: FloatArray,
 ) -> None:
-    """Fill ``labels[first .. m]`` with the shortest distances to the end; they hold the cost of ending there before."""
+    """Fill ``labels[first .. m]`` with the shortest distances to the end, given in ``labels`` the cost to end there."""
     m = departures.shape[0]
     fitting = 0
     for i in range(m - 1, first - 1, -1):
@@ -376,7 +376,7 @@ class Bundle:
         path = self._relaxation.path(prices)
         gain = path.value - self.value
         if n == len(self._gradients):
-            # Keep the half of the cuts with the largest weights, then the smallest errors, and their weighted mean.
+            # Keep half of the cuts, those of largest weight and of equal ones of smallest error, and the mean of all.
             kept = np.lexsort((self._errors[:n], -self._weights[:n]))[: n // 2]
             cuts = list(zip(self._gradients[kept], self._errors[kept].tolist(), strict=True))
             self._n_cuts = 0

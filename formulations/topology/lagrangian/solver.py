@@ -31,21 +31,22 @@ from allocopt.topology import TopologySolver
 MOST_CUTS = 100
 # The first price of a size is a quantile of the costs of about SAMPLE of its blocks.
 QUANTILE, SAMPLE = 0.3, 1000
-# Promised gain of the next step, as a share of the bound, from which on the prices count as rough, and as final.
+# Once the promised gain of the next step is at most this share of the bound, prices are roughly right, or final.
 ROUGH, CONVERGED = 1e-5, 1e-7
 FAIR_IMBALANCE = 1.2  # paths whose imbalance is within this factor of the least so far are made into packings
 NOTICEABLE = 1e-3  # relative improvement for which a packing is offered while the prices are searched
 MOST_CANDIDATES = 8
 MOST_TAKEN, MOST_ENTRIES = 8, 65_536  # most blocks that a move removes, and most entries of its table
 SLICE = 200  # moves between two looks at the clock
-# The search leaves a packing once at least LEAST_SLICES slices, with at least MOVES_PER_BLOCK moves per block, have
-# saved at most the share QUIET of its cost.
+# The search turns to the next packing once at least LEAST_SLICES slices, with at least MOVES_PER_BLOCK moves per block,
+# have saved at most the share QUIET of the cost.
 LEAST_SLICES, MOVES_PER_BLOCK, QUIET = 8, 16, 1e-7
 NOISE = 0.002  # standard deviation of prices around the best ones, relative to them
 LARGEST_BLOCKS = 30_000_000
-# Seconds to compute the cost of a block; and the time from then until the first result, relative to that for all costs.
+# COSTING_S: seconds to compute the cost of a block. ARRANGING: time from then until the first result, as a multiple of
+# the time for the costs of all blocks.
 COSTING_S, ARRANGING = 1.5e-8, 2.5
-# Most steps of the prices, and packings that are improved before the program gets the remaining blocks.
+# Most steps of the prices; most packings that are improved before the program gets the remaining blocks.
 PRICE_STEPS, ROUNDS = 400, 8
 # Number of remaining blocks for which the program is solved at once, and most nonzeros for which it is solved at all.
 FEW_BLOCKS, LARGEST_NONZEROS = 500, 3_000_000
@@ -71,7 +72,7 @@ class Lagrangian(TopologySolver):
         return (*BLOCK_KERNELS, *RELAXATION_KERNELS, *PACKING_KERNELS)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        # Iterations limit each of the steps of the prices, the rounds of moves, and the branch-and-bound nodes.
+        # Iterations limit three numbers: steps of the prices, rounds of moves, and branch-and-bound nodes.
         run.offer(Allocation.sequential(problem))
         if run.clock.remaining() < COSTING_S * _number_of_blocks(problem):
             return StopReason.TIME_LIMIT

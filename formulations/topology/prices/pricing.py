@@ -1,7 +1,8 @@
 """The bound by prices of parts, on a tree in which groups are merged into classes.
 
-Groups below a level are merged with all others of their level under the same group of that level. A class offers what
-any of its members offers, any number of times. So a job finds at least as much in a merged tree as in the tree itself.
+The tree is merged below a given level. Two groups are merged if they are of the same lower level and lie under the same
+group of the given level. A class of merged groups offers what any of its members offers, any number of times. So a job
+finds at least as much in the merged tree as in the tree itself.
 
 Allocations follow the prices: jobs are inserted where their saving less the lost worth of the groups is largest.
 """
@@ -43,7 +44,7 @@ class _MergedTree(NamedTuple):
     weight: FloatArray  # saving per squared number of nodes of a part of a class, shape (V,); 0 at the top
     members: IntArray  # number of groups of each class, shape (V,)
     widest: IntArray  # nodes of the largest part of a class, shape (V,); those of the largest job at the top
-    first: IntArray  # row of the part of 0 nodes of each class, shape (V + 1,); the last two are equal
+    first: IntArray  # row of the part of 0 nodes of each class, shape (V + 1,); the top has none
     stock_class: IntArray  # class of the groups of each stock, sorted
     stock_idle: IntArray  # idle nodes of each group of a stock, sorted within a class
     stock_count: IntArray  # number of groups of a stock
@@ -58,8 +59,8 @@ class _MergedTree(NamedTuple):
     def of(cls, encoding: Encoding, level: int) -> "tuple[_MergedTree, list[IntArray]]":
         """Return a tree of merged groups, and the class of every group, level by level below the top.
 
-        Groups of ``level`` and above stay separate, groups below are merged. Levels count from 0, the leaves, where no
-        group is merged, to ``L - 1``, the top, where all groups of a level are merged.
+        Groups of ``level`` and above stay separate, groups below are merged. Level 0, the leaves, merges no groups;
+        level ``L - 1``, the top, merges all groups of each level.
         """
         levels = np.vstack((encoding.groups, np.zeros((1, encoding.n_idle), dtype=np.int64)))
         labels = levels.copy()
@@ -139,7 +140,7 @@ def _combine_children(tree: _MergedTree, space: _Space, v: int, most: int) -> in
 
 @inlined
 def _trace_parts(tree: _MergedTree, space: _Space, size: int, parts: IntArray) -> float:
-    """Count the parts of the job of the filled tables, by row; return the sum of weighted squares of their nodes."""
+    """Count, by row, the parts that a job takes by the filled tables; return the weighted sum of squared nodes."""
     top = tree.widest.size - 1
     for row in range(parts.size):
         parts[row] = 0
@@ -276,8 +277,8 @@ class Pricing:
         worth = np.empty(int(tree.worth_first[-1]))
         _best_sales(tree, self._space, prices, sales, worth)
         income = float(tree.stock_count @ worth[tree.worth_first[tree.stock_class] + tree.stock_idle])
-        # A generous limit of what rounding can have taken off the bound: the terms of a job's value are its savings, at
-        # most `_most_saved`, and prices, which make up the difference.
+        # Add generously what rounding can have taken off the bound. The terms of a job's value are its savings, at most
+        # `_most_saved`, less prices, which are the difference between savings and value.
         terms = 8 * len(self.class_of_group) * int(self.sizes[-1]) + int(tree.stock_idle.max(initial=0))
         terms += n_sizes + len(tree.stock_idle)
         magnitude = float(self.multiplicity @ (2 * self._most_saved + np.abs(values))) + income
@@ -286,12 +287,12 @@ class Pricing:
         return Priced(prices, bound, job_parts, savings, sales, worth)
 
     def work(self) -> int:
-        """Return the most additions of an answer, in the programs of jobs and the knapsacks of groups."""
+        """Return the most additions that `at` takes, in the programs of jobs and the knapsacks of groups."""
         idle = np.diff(self.tree.worth_first)[:-1]
         return int(self.tree.widest[:-1] @ (idle + self.sizes.sum()))
 
     def inherited(self, coarse: "Pricing", prices: FloatArray) -> FloatArray:
-        """Return the prices of a pricing with more merging; here they prove at least the same bound."""
+        """Return prices copied from a pricing with more merging; here they prove at least the same bound."""
         mine = np.zeros(self.tree.n_rows)
         for fine_class, coarse_class in zip(self.class_of_group, coarse.class_of_group, strict=True):
             for v, group in zip(*np.unique(fine_class, return_index=True), strict=True):
@@ -338,7 +339,7 @@ def _insert_at_prices(
             state.idle[v] -= state.take[v]
 
 
-PRICE_KERNELS = (_best_parts, _best_sales, _insert_at_prices)  # entries that pricing and rounding call
+PRICE_KERNELS = (_best_parts, _best_sales, _insert_at_prices)  # compiled functions that Python calls
 
 
 class Rounding:

@@ -27,8 +27,8 @@ MOST_SPLITS = 1500
 STARTS = ("best-fit", "greedy")
 SEARCHES = ("lns",)
 STEPS_PER_JOB = 10_000  # most steps per job of a search
-# Groups stay separate up to these numbers: parts, whose prices a master problem then finds in seconds, and additions of
-# an answer to prices, some ten milliseconds.
+# Groups are separated only up to MOST_ROWS parts, whose prices a master problem finds in seconds, and up to MOST_WORK
+# additions of an answer to prices, which take some ten milliseconds.
 MOST_ROWS, MOST_WORK = 1000, 20_000_000
 # Orders of the job sizes that are tried without a time limit, and share of the remaining time for them with a limit.
 ORDERS, ORDERS_SHARE = 100, 0.2
@@ -48,7 +48,8 @@ class _Master(RestrictedMaster[Priced]):
     def __init__(self, pricing: Pricing) -> None:
         super().__init__(pricing.multiplicity, pricing.tree.n_rows)
         self.stocks = [self._solver.Constraint(0.0, float(count)) for count in pricing.tree.stock_count]
-        # Groups can also sell parts of a part. Columns for that from the start save the rounds that would find them.
+        # A group that sells a part can sell two smaller parts instead. Columns for such splits from the start save the
+        # rounds that would find them.
         if (pricing.tree.widest[:-1] ** 2 // 4).sum() <= MOST_SPLITS:
             for first, widest in zip(pricing.tree.first[:-2].tolist(), pricing.tree.widest[:-1].tolist(), strict=True):
                 # Each column splits a part of some nodes in two.
@@ -108,7 +109,7 @@ class _Ascent(Generation[Priced]):
 
 
 def _by_owner(owners: IntArray, rows: IntArray) -> Iterable[tuple[int, IntArray, IntArray]]:
-    # Every owner with its distinct rows, and how often it has each.
+    # Return every owner with its distinct rows, and how often it has each.
     (owner, row), amounts = np.unique(np.stack((owners, rows)), axis=1, return_counts=True)
     distinct, first = np.unique(owner, return_index=True)
     return zip(distinct.tolist(), np.split(row, first[1:]), np.split(amounts, first[1:]), strict=True)
@@ -117,15 +118,15 @@ def _by_owner(owners: IntArray, rows: IntArray) -> Iterable[tuple[int, IntArray,
 class LeafPrices(TopologySolver):
     """Bounds the cost by prices for parts of leaves and pods, and inserts jobs according to the prices.
 
-    A budget's iterations are master problems, and then allocations and steps of the search that improves the best one.
+    A budget's iterations limit three numbers: master problems, allocations, and steps of the search at the end.
     """
 
     name: ClassVar[str] = "prices"
     capabilities: ClassVar[Capabilities] = Capabilities(
         frozenset({Strategy.FREE}),
         frozenset({Promise.ANYTIME, Promise.BOUND}),
-        f"{MOST_IDLE:,} idle nodes, {MOST_JOBS:,} jobs, {LARGEST_PRICING:,} nodes of all sizes and of the largest "
-        "group x nodes of the largest part, over the levels",
+        f"{MOST_IDLE:,} idle nodes, {MOST_JOBS:,} jobs, {LARGEST_PRICING:,} as the sum over levels of (sum of sizes + "
+        "nodes of the largest group) x nodes of the largest part of a job there",
     )
 
     def refusal(self, problem: TopologyProblem) -> str | None:
@@ -137,7 +138,7 @@ class LeafPrices(TopologySolver):
             nodes = int(np.unique(groups, return_counts=True)[1].max())
             # Count the additions of the jobs' programs and of the groups' knapsacks.
             work += int((sizes * np.minimum(sizes, nodes)).sum()) + nodes * min(nodes, int(sizes[-1]))
-        too_large = f"the product of nodes is {work:,}; supported are {self.capabilities.largest}"
+        too_large = f"the sum over levels is {work:,}; supported are {self.capabilities.largest}"
         return too_large if work > LARGEST_PRICING else None
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:

@@ -32,8 +32,8 @@ from allocopt.topology import Strategy, TopologyProblem, TopologySolver
 LARGEST, MOST_IDLE = 50_000_000, 300_000
 FEW_JOBS = 30  # most jobs for which the greedy allocation is the best start; with more, it leaves worse fragments
 STEPS_PER_JOB = 200  # least steps per job of a cycle, if the budget allows them
-FULL_PER_JOB = 1000  # steps per job for which a cycle begins at the hottest temperature, if there are many jobs
-WARM = 0.2  # first temperature for many jobs from a good allocation, as a share of the hottest
+FULL_PER_JOB = 1000  # least steps per job of a cycle that begins at the hottest temperature, if there are many jobs
+WARM = 0.2  # first temperature if many jobs begin at a good allocation, as a share of the hottest
 PATIENCE = 6  # cycles without a better allocation after which a search without limit of iterations ends
 BOUND_SHARE = 0.1  # share of the time for the bound of a window with side constraints that has an allocation already
 OFFER_SHARE = 0.05  # largest share of the time for offering allocations during the search
@@ -42,7 +42,7 @@ LONG_S = 0.01  # least remaining seconds for which the first allocation is offer
 SLICE = 4_000_000  # squared nodes of the largest job times steps between two checks, without a time limit
 SLICE_S = 0.005  # seconds between two looks at the clock
 FIRST_STEPS = 16  # steps after which their speed is known
-# Least seconds of a step; and most, assumed if the time is too short for enough steps to measure it.
+# Least seconds of a step; and most seconds, assumed for the first steps, which measure the speed.
 SHORTEST_S, LONGEST_S = 1e-7, 5e-6
 
 
@@ -80,7 +80,10 @@ class Lns(TopologySolver):
         work = n_idle * int(problem.sizes.max())
         if work <= LARGEST and n_idle <= MOST_IDLE:
             return None
-        return f"it has {n_idle:,} idle nodes, and the product is {work:,}; supported are {self.capabilities.largest}"
+        return (
+            f"it has {n_idle:,} idle nodes, idle nodes x nodes of the largest job is {work:,}; "
+            f"supported are {self.capabilities.largest}"
+        )
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         if problem.strategy is Strategy.DCAS:
@@ -197,7 +200,7 @@ class _Cooling:
     hottest: float  # in hops
     coldest: float  # in hops
     cycle: int  # steps of the present cycle
-    # Steps for which a cycle begins at the hottest temperature; a shorter one begins colder, in proportion.
+    # Least steps of a cycle that begins at the hottest temperature; a shorter one begins colder, in proportion.
     full: int
     idle_cycles: int = 0  # number of latest cycles that have found nothing better
     _temperature: float | None = None
@@ -242,7 +245,7 @@ class _Pace:
     _started: float = 0.0
 
     def left(self) -> int:
-        """Return the number of remaining steps; how many fit the time is estimated from the speed so far."""
+        """Return the number of remaining steps; with a time limit, at most as many as the speed so far allows."""
         left, seconds = self.steps - self.done, self.clock.remaining() - self.reserve_s
         return left if math.isinf(seconds) else min(left, int(max(0.0, seconds) / self._step_s))
 

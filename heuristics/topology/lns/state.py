@@ -71,8 +71,8 @@ class Open(NamedTuple):
     idle: IntArray  # idle nodes in open leaves
     take: IntArray  # nodes that the job inserted last takes
     weight: FloatArray  # copied from `Groups`
-    price: FloatArray  # price of a node for the job that is inserted, in units of savings
-    charge: FloatArray  # the same in hops, before it fades
+    price: FloatArray  # price of a node for the job that is inserted, in the unit of `tables`
+    charge: FloatArray  # charge for a node in hops, from which the prices of all jobs are computed
     tables: FloatMatrix  # row i: largest saving inside open vertex i by number of nodes, up to those of the largest job
     products: FloatMatrix  # row i: largest saving inside i and its earlier siblings together, from `PAD` on
     reach: IntArray  # most nodes in row i of `products`
@@ -98,7 +98,7 @@ class Search(NamedTuple):
     saving: FloatArray  # new saving of each of the removed jobs, shape (most removed,)
 
 
-CHANGED, STEPS, N_OPEN = 0, 1, 2  # places in `Search.counters`
+CHANGED, STEPS, N_OPEN = 0, 1, 2  # indices in `Search.counters`
 
 
 class Moves(NamedTuple):
@@ -113,8 +113,8 @@ class Moves(NamedTuple):
     others: int  # if there are more, number of open children besides those where jobs were removed
     rivals: int = 2
     guidance: float = 0.0  # factor of the worths of leaves; 0 for a search without them
-    # With guidance, the charges of a job are multiplied by this power of the share of removed nodes that are inserted
-    # after it: for the last job, leaves have no worth to others.
+    # With guidance, the charges of a job are multiplied by ``share ** fading``, where ``share`` is the share of the
+    # removed nodes that are inserted after the job. The last job pays nothing, because no other job needs the leaves.
     fading: float = 0.0
 
 
@@ -296,7 +296,7 @@ def _room(tree: GroupTree, sizes: IntArray, most_removed: int, moves: Moves) -> 
 def begin_at(
     tree: GroupTree, sizes: IntArray, holdings: Holdings, alone: FloatArray, most_removed: int, moves: Moves, seed: int
 ) -> State:
-    """Return the state of a search that begins with these holdings, which become the present ones, with savings."""
+    """Return the state of a search that begins with these holdings; they become the present ones and get savings."""
     n_jobs, n_leaves = sizes.size, tree.leaf_first.size - 1
     most_removed = min(most_removed, n_jobs)
     groups = _idle_groups(tree, holdings.first)
@@ -372,7 +372,7 @@ def parts_of(state: State) -> tuple[Groups, Open, Search]:
     return state.groups, state.part, state.search
 
 
-# Entries for the beginning and end of a search: with few jobs without rules, and otherwise.
+# Compiled functions that Python calls to begin and end a search: with few jobs without rules, and otherwise.
 START_KERNELS = (*TREE_KERNELS, _begin_greedily, _begin_elsewhere, parts_of, _positions_of)
 RULED_START_KERNELS = (*TREE_KERNELS, begin_at, _savings_alone, parts_of, _positions_of)
 
