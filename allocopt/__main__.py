@@ -10,7 +10,7 @@ def main() -> None:
     """Run the program; see `allocopt.cli.main.main`."""
     # Collect garbage less often: hardly any of the thousands of objects made at the start is garbage.
     gc.set_threshold(50_000)
-    # No command multiplies matrices for which a second thread pays, and starting threads takes a tenth of a second.
+    # Starting threads takes a tenth of a second, and no command multiplies matrices large enough for that to pay.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # To look for its plug-ins, pydantic would read the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

@@ -33,13 +33,13 @@ def frozen_integers(values: ArrayLike | Iterable[int]) -> IntArray:
 
 
 def places_by_value(values: IntArray) -> list[IntArray]:
-    """Return the places of each distinct value, rising; the lowest value first."""
+    """Return an array of rising places for each distinct value, the lowest value first."""
     order = np.argsort(values, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(values[order])) + 1) if len(order) else []
 
 
 class Encoding(NamedTuple):
-    """Arrays of one problem, as a named tuple, which kernels take."""
+    """Arrays of one topology problem, as a named tuple, because kernels take named tuples."""
 
     # Group of each idle position at each level below the top, shape ``(L - 1, m)``, numbered from 0 per level.
     groups: IntArray

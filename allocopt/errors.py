@@ -37,7 +37,7 @@ class WrongAnswerError(InvalidSolutionError):
 
 
 class BadFileError(AllocoptError, ValueError):
-    """A file that cannot be read or written: one line that names the file, the place and the fault."""
+    """A file that cannot be read or written; the message is one line with the file, the place and the fault."""
 
     exit_code = 3
 
@@ -49,7 +49,7 @@ class NoSolutionError(AllocoptError):
 
 
 class PluginError(AllocoptError):
-    """A part, such as a solver of another package, that cannot be loaded, raises an error or breaks a rule."""
+    """A part that cannot be loaded, raises an error or breaks a rule, such as a solver of another package."""
 
 
 class PluginWarning(UserWarning):
@@ -63,12 +63,12 @@ class MissingPackageError(AllocoptError, ImportError):
 
     @classmethod
     def of(cls, what: str, package: str, extra: str = "") -> "MissingPackageError":
-        """Say what needs a package, and how it is installed.
+        """Return the error that says what needs a package, and how to install it.
 
         Parameters
         ----------
         what
-            Subject and verb, such as ``"YAML files need"``.
+            What needs it, as subject and verb, such as ``"YAML files need"``.
         package
             Name on PyPI.
         extra

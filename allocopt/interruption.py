@@ -1,4 +1,4 @@
-"""Handling of Ctrl-C and of SIGTERM, by which batch systems cancel jobs, and interruptible kernels."""
+"""Handling of Ctrl-C and of SIGTERM (with which batch systems cancel jobs), and interruptible kernels."""
 
 import signal
 import threading
@@ -46,7 +46,7 @@ def termination_interrupts() -> Iterator[None]:
 
 @contextmanager
 def interruption_held() -> Iterator[Callable[[], bool]]:
-    """Hold back the first signal that would raise `KeyboardInterrupt`; yield a function that returns if one came."""
+    """Hold back the first signal that would raise `KeyboardInterrupt`; yield a function that tells whether it came."""
     came: list[int] = []
     held = [number for number in SIGNALS if _is_main() and signal.getsignal(number) is signal.default_int_handler]
 
@@ -69,7 +69,7 @@ def interruption_held() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def interrupted_after() -> Iterator[None]:
-    """Raise an interruption only at the end of the block; C code in it would lose it or raise another error."""
+    """Delay an interruption to the end of the block, whose C code would lose it or raise another error."""
     with interruption_held() as came:
         yield
     if came():

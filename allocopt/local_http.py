@@ -1,4 +1,4 @@
-"""Servers only for this machine: HTTP on a port of 127.0.0.1, or on a Unix socket that only its user may use.
+"""Servers only for this machine: HTTP on a port of 127.0.0.1, or on a Unix socket that only the server's user may use.
 
 Any user of the machine can connect to a port, and so can a script of any web page that a user has open. Therefore
 clients are limited in number, time and memory. Requests that name another host, come from another site or are ambiguous
@@ -29,7 +29,7 @@ HOST = "127.0.0.1"
 MOST_CLIENTS = 64
 """Largest number of clients; a further one replaces the client that has been silent longest."""
 IDLE_S, REQUEST_S, LEAST_RATE = 30.0, 10.0, 1 << 20
-"""Seconds allowed between requests and for a request, and the bytes of its body that allow one more second."""
+"""Seconds allowed between two requests, and for one request; every `LEAST_RATE` bytes of its body allow one more."""
 LARGEST_BODIES = 64 << 20
 """Largest total size of bodies being received; beyond it, the client that has been silent longest is disconnected."""
 _LOOK_S = 0.25  # interval of checking for clients that are too slow
@@ -85,7 +85,7 @@ class _Clients:
             self._clients.discard(client)
 
     def receive(self, client: _Client, count: int) -> None:
-        """Count received bytes of a body; if all bodies are too large, disconnect the clients silent for longest."""
+        """Count received bytes of a body; if all bodies are too large together, disconnect the most silent clients."""
         with self._lock:
             client.last = time.monotonic()
             client.received += count
@@ -119,7 +119,7 @@ class LocalServer(ThreadingMixIn, TCPServer):
     Parameters
     ----------
     place
-        A port, 0 for a free one, or the path of a Unix socket.
+        A port (0 for a free one) or the path of a Unix socket.
     handler
         The class that answers.
     largest_bodies
@@ -239,7 +239,7 @@ class LocalHandler(BaseHTTPRequestHandler):
             self.server.clients.leave(self._client)
 
     def handle_one_request(self) -> None:
-        """Wait for the first byte of a request, at which its time starts, and answer the request."""
+        """Wait for the first byte of a request, from which on its time is limited, and answer the request."""
         client = self._client
         assert client is not None, "`handle` has set it"
         client.is_idle, client.awaits_answer, client.received = True, False, 0

@@ -51,7 +51,10 @@ class Answer:
         return self._named(nodes) if self.node_names else nodes
 
     def tasks(self, job: WindowJob) -> Mapping[int | str, int]:
-        """Return how many tasks a job has on each node, as in `__getitem__`; 1 on each if it gets whole nodes."""
+        """Return the number of tasks on each node of a job; 1 on each if it gets whole nodes.
+
+        Keys are the names or numbers of the nodes, as in `__getitem__`.
+        """
         at, found = self._index(job), self.result.found()
         if isinstance(found, Placements):
             places = [(place.node, place.tasks) for place in found.of_jobs[at]]
@@ -90,7 +93,7 @@ class Model:
     hop_cost
         Cost of one hop.
     fragmentation_weight
-        Weight of the hops of the leftover nodes, counted as if these were one job; 1 counts them like a job's hops.
+        Weight of the hops of the leftover nodes, which count as one job; with 1, they cost as much as a job's hops.
     name
         Name of the problem.
 
@@ -228,7 +231,7 @@ class Model:
             return replace(problem, strategy=_strategy(strategy), fragmentation_weight=self.fragmentation_weight)
         if _strategy(strategy) is not Strategy.FREE or self.fragmentation_weight:
             raise UsageError(
-                "strategy and fragmentation_weight need jobs that all ask for whole nodes and may use the same"
+                "strategy and fragmentation_weight need jobs that all ask for whole nodes and may use the same nodes"
             )
         return problem
 

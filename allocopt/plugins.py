@@ -119,7 +119,7 @@ def _entry(group: str, kind: str, name: str) -> EntryPoint:
     if _DISTRIBUTION not in packages:
         raise PluginError(f"{others} both have a {kind} {name!r}: uninstall one of them")
     warnings.warn(
-        f"{kind} {name!r} is that of {_DISTRIBUTION}; the one of {others} is ignored: it needs another name",
+        f"{kind} {name!r} is that of {_DISTRIBUTION}; the one of {others} is ignored and needs another name",
         PluginWarning,
         stacklevel=3,
     )

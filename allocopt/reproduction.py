@@ -74,7 +74,7 @@ class Reproduction(Protocol):
         """Return the record of one of `pieces`, in types that JSON has; raise `BadFileError` if data are missing."""
 
     def rows(self, request: ReproductionRequest, records: Records) -> list[ReproductionRow]:
-        """Return the rows of the records of all pieces."""
+        """Return the rows that follow from the records of all pieces."""
 
 
 class _PaperReproduction(Reproduction, Protocol):
@@ -105,7 +105,7 @@ def get_reproduction(name: str, options: Mapping[str, Any] | None = None) -> Rep
     if name in papers:
         if name in others:
             what = f"reproduction {name!r} is that of the papers"
-            warnings.warn(f"{what}; the one of another package is ignored: it needs another name", PluginWarning, 2)
+            warnings.warn(f"{what}; the one of another package is ignored and needs another name", PluginWarning, 2)
         return papers[name].with_options(options or {})
     if name in others:
         made = make_plugin(GROUP, "reproduction", name, options, ("title", "pieces", "measure", "rows"))

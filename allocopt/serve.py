@@ -1,8 +1,8 @@
 """A local service that answers instances with verified solutions: HTTP on a Unix socket or a port of this machine.
 
-``POST /solve`` takes an instance file as its body, and fields of a solve in the query. The answer is a solution file;
-the header ``Server-Timing`` has the time in milliseconds. An error is one line of JSON. Requests are solved one by one;
-a solve is cancelled if its client closes the connection.
+``POST /solve`` takes an instance file as its body, and fields of a solve such as ``time_limit`` in the query. The
+answer is a solution file; the header ``Server-Timing`` has the time in milliseconds. An error is one line of JSON.
+Requests are solved one by one; a solve is cancelled if its client closes the connection.
 """
 
 import threading

@@ -40,7 +40,7 @@ class TopologySolver(SearchSolver[TopologyProblem, Allocation]):
     kind = "topology"
 
     def takes(self, problem: TopologyProblem) -> bool:
-        """Return whether it takes the strategy of a problem, and its side constraints, which need ``free``."""
+        """Return whether the solver takes the strategy and the side constraints of a problem; these need ``free``."""
         able = self.capabilities
         if problem.has_side_constraints and not (able.side_constraints and problem.strategy is Strategy.FREE):
             return False
@@ -50,7 +50,7 @@ class TopologySolver(SearchSolver[TopologyProblem, Allocation]):
 class OneShot(TopologySolver):
     """A solver of topology problems that builds one allocation.
 
-    A subclass sets ``name`` and, unless it is only ``free``, the ``strategies`` whose rules its allocations obey.
+    A subclass sets ``name``, and the ``strategies`` whose rules its allocations obey if these are not only ``free``.
     """
 
     strategies: ClassVar[frozenset[Strategy]] = frozenset({Strategy.FREE})

@@ -24,7 +24,7 @@ class TrainingRequest:
     command: str  # the command line, which is stored with the weights
 
     def check_folder(self, checkpoint: str) -> None:
-        """Make the folder; raise an error if its checkpoint contradicts ``resumes`` or if it cannot be written.
+        """Make the folder; raise an error if its checkpoint contradicts ``resumes`` or if the folder cannot be written.
 
         A folder with a checkpoint needs ``resumes``, and resuming needs a checkpoint.
         """
@@ -47,7 +47,7 @@ class TrainingRequest:
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """Updates of a training done and in total, measures of the last update by name, and remarks on the result."""
+    """Progress of a training: updates done and in total, measures of the last update by name, remarks on the result."""
 
     done: int
     total: int
@@ -74,8 +74,8 @@ class Training(Protocol):
     def train(self, request: TrainingRequest) -> Iterator[TrainingProgress]:
         """Train, yielding after every update; weights are written when all are done.
 
-        Raises `UsageError` if the seed is reserved or the folder contradicts the request, `MissingPackageError` if a
-        package is missing.
+        Raises `UsageError` if the seed is reserved or the folder contradicts the request, and `MissingPackageError` if
+        a package is missing.
         """
 
 

@@ -17,9 +17,10 @@ _PLAIN = (NoneType, bool, int, float, str, list, dict)  # Types of values from c
 
 
 def converted(what: str, value: object, kind: Any) -> Any:
-    """Return a value converted to a declared type; raise `UsageError`, which names it ``what``, if it does not fit.
+    """Return a value converted to a declared type; raise `UsageError` if it does not fit.
 
-    Only the outermost type of a generic one is checked, except for tuples.
+    The message names the value ``what``. A generic type such as ``list[int]`` is checked only as ``list``; of tuples,
+    the elements are checked, too.
     """
     plain = value.item() if isinstance(value, np.generic) else value
     try:

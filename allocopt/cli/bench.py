@@ -27,7 +27,7 @@ class _Compared:
             autocompletion=names_of("solvers"),
         ),
     ] = "auto"
-    strategy: Annotated[str, typer.Option(help="Use these for topology problems.")] = "scas,dcas,free"
+    strategy: Annotated[str, typer.Option(help="Use these strategies for topology problems.")] = "scas,dcas,free"
     seeds: Annotated[str, typer.Option(help="Run with each of these seeds, comma-separated.")] = "0"
     time_limit: TimeLimit = 10.0
     iterations: Iterations = None
@@ -38,7 +38,8 @@ def _bench(
     instances: Instances,
     compared: _Compared,
     best_known: Annotated[
-        Path | None, file_option("Read best-known values here; if not given, best_known.json beside the instances.")
+        Path | None,
+        file_option("Read best-known values from this file; default: best_known.json beside the instances."),
     ] = None,
     workers: Workers = None,
     out: Annotated[Path | None, file_option("Write one row per solve to this .csv or .json file.")] = None,
@@ -75,7 +76,7 @@ def _bench(
     for name, reasons in refusals.items():
         count = f"{len(reasons)} of {len(problems)} instances"
         print(f"allocopt: {name} does not take {count}; the first is {reasons[0]}", file=sys.stderr)
-    # In one call, because kernels are compiled in parallel.
+    # One call for all solvers, so that their kernels are compiled in parallel.
     make_ready(kernels)
     facts = provenance()
     rows: list[BenchRow] = []

@@ -40,7 +40,9 @@ def _contention(
             metavar="FILE.csv",
         ),
     ],
-    sharing: Annotated[float, typer.Option(help="Multiply the number of other tasks by this in the floor.")] = 1.0,
+    sharing: Annotated[
+        float, typer.Option(help="Multiply the number of other tasks by this in the floor of the speed factor.")
+    ] = 1.0,
     out: Out = None,
     plot: Plot = None,
     as_json: Json = False,
@@ -61,7 +63,7 @@ def _locality(
         Path,
         file_argument(
             "Measured jobs, one per line, with the columns workload (compute, network or unknown), policy "
-            "(depth-first or breadth-first), gpus, requested_s and service_s, in seconds.",
+            "(depth-first or breadth-first), gpus, requested_s and service_s (both in seconds).",
             metavar="FILE.csv",
         ),
     ],
@@ -135,7 +137,7 @@ def _fit(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Fit constants to columns of numbers; write them under their key in a platform file, and print the residuals."""
+    """Fit constants to columns of numbers, write them under the key of the model, and print the residuals."""
     import numpy as np
 
     from allocopt.files.csv_rows import csv_rows, number_at_least_0

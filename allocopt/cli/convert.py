@@ -63,7 +63,11 @@ def command(
     if out.name.removesuffix(".gz").endswith(_TOPOLOGIES):
         cluster = read_topology(source, labels)
         write_topology(out, cluster)
-        lost = "; GraphML has no blocks, jobs may span them" if cluster.block_sizes and ".graphml" in out.name else ""
+        lost = (
+            "; GraphML cannot express its blocks, so jobs may span them"
+            if cluster.block_sizes and ".graphml" in out.name
+            else ""
+        )
         typer.echo(f"{out}: nodes written: {len(cluster.nodes)}{lost}", err=True)
         return
     # Refuse a wrong suffix before reading a long file.
@@ -75,7 +79,7 @@ def command(
 
 
 def write_jobs(trace_format: "TraceFormat", out: Path, workload: "Workload") -> None:
-    """Write a workload; report on standard error its jobs, and what was dropped, repaired and lost."""
+    """Write a workload; report the number of jobs, and what was dropped, repaired or lost, on standard error."""
     trace_format.write(out, workload)
     for remark in (*workload.remarks(), *(f"{out}: {loss}" for loss in trace_format.losses(workload))):
         typer.echo(remark, err=True)

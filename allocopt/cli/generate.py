@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Generate workloads, and instances of every kind: replayed from a trace, synthetic, or of a cluster's files.",
+    help="Generate workloads, and instances of every kind: from a trace, from a cluster's files, or synthetic.",
 )
 
 _MOST = 10_000_000
@@ -43,7 +43,7 @@ _MOST = 10_000_000
 _NODES = (1, 40)
 """Range of the number of nodes of a job in the NSA paper."""
 _LIMIT, _BETWEEN_S = 1.25, 120.0
-"""Limit / run time, and mean time between submissions; the tables of the ASAX paper are reproduced with these."""
+"""Time limit divided by run time, and mean seconds between submissions, as in the reproduced tables of ASAX."""
 
 Out = Annotated[
     Path, file_option("Write a .jsonl[.gz] or .json[.gz] file, or a folder with a file per instance.", metavar="OUT")
@@ -56,11 +56,17 @@ class _ReplayOptions:
     workload: Annotated[Path | None, file_option("Replay this trace; if not given, draw one.", metavar="FILE")] = None
     count: Annotated[int, typer.Option(min=1, metavar="N", help="Make at most N windows.")] = 40
     seed: Seed = 0
-    prefix: Annotated[str | None, typer.Option(metavar="NAME", help="Name them NAME-000; default: the trace.")] = None
+    prefix: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name windows NAME-000, ...; default: the trace.")
+    ] = None
     period: Annotated[float, typer.Option(min=0.001, metavar="S", help="Set the length of a period, s.")] = 60.0
     skip: Annotated[int, typer.Option(min=0, metavar="N", help="Skip the first N windows.")] = 0
-    min_jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Need N jobs of 2 or more nodes.")] = 2
-    max_jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Allow at most N of them.")] = None
+    min_jobs: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Take windows with at least N jobs of 2 or more nodes.")
+    ] = 2
+    max_jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Take windows with at most N such jobs.")] = (
+        None
+    )
     processors_per_node: Annotated[int, typer.Option(min=1, metavar="N", help="Count N processors as a node.")] = 1
     allocator: Annotated[str, typer.Option(metavar="NAME", help="Solve windows with this.")] = "annealing"
     strategy: Annotated[str, typer.Option(metavar="KIND", help="Choose scas, dcas or free.")] = "dcas"
@@ -76,18 +82,18 @@ class _MachineAndJobs:
     strict: Strict = False
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Draw N jobs if no trace is given.")] = 100_000
     min_nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Draw at least N nodes per job.")] = 1
-    max_nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Draw at most N.")] = 40
+    max_nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Draw at most N nodes per job.")] = 40
     min_run: Annotated[int, typer.Option(min=1, metavar="N", help="Draw run times from N s.")] = 10
     max_run: Annotated[int, typer.Option(min=1, metavar="N", help="Draw run times up to N s.")] = 1800
     min_gap: Annotated[int, typer.Option(min=0, metavar="N", help="Draw arrivals at least N s apart.")] = 5
-    max_gap: Annotated[int, typer.Option(min=0, metavar="N", help="Draw them at most N s apart.")] = 30
+    max_gap: Annotated[int, typer.Option(min=0, metavar="N", help="Draw arrivals at most N s apart.")] = 30
 
 
 def add_commands() -> None:
     """Add a command for every generator of a kind of problem."""
     from allocopt.problems.kind import working_kinds
 
-    # `app` exists once per process, and every call of `program` in it calls this function.
+    # `app` exists once per process, but every call of `program` calls this function again.
     known = {command.name for command in app.registered_commands}
     for kind in working_kinds():
         for command, draw in kind.generators.items():
@@ -171,13 +177,13 @@ def _windows(out: Out, replay: _ReplayOptions, tree: FatTreeOptions, given: _Mac
 
 def _window(
     out: Out,
-    topology: Annotated[Path | None, file_option(TOPOLOGY_HELP, "--topology", metavar="FILE")] = None,
-    cluster: Annotated[Path | None, file_option(CLUSTER_HELP, "--cluster", metavar="FILE,...")] = None,
+    topology: Annotated[Path | None, file_option(f"Read {TOPOLOGY_HELP}", "--topology", metavar="FILE")] = None,
+    cluster: Annotated[Path | None, file_option(f"Read {CLUSTER_HELP}", "--cluster", metavar="FILE,...")] = None,
     idle: Annotated[
         str | None,
         typer.Option(
             metavar="HOSTLIST",
-            help='Take these as idle, as `sinfo -h -t idle -o "%N"` prints them; default: nodes free in the files.',
+            help='Take these as idle nodes, as `sinfo -h -t idle -o "%N"` prints them; default: those free in FILE.',
         ),
     ] = None,
     all_free: Annotated[bool, typer.Option("--all-free", help="Treat all nodes as idle.")] = False,
@@ -194,7 +200,7 @@ def _window(
     name: Annotated[
         str | None,
         typer.Option(
-            help="Name the instance; if not given, it is named after the queue file, or after the topology file."
+            help="Name the instance; if not given, it is named after the queue file or, without one, the topology file."
         ),
     ] = None,
     hop_cost: HopCost = 1000.0,
@@ -202,8 +208,8 @@ def _window(
     """Make an instance of the waiting jobs and the idle nodes.
 
     Jobs that may not start now, or that ask for something that is not modelled, are left out and counted. The others
-    are taken in order while they fit. If jobs share nodes, or if the topology has blocks or several trees, all of them
-    are taken, and the solver leaves out jobs that do not fit.
+    are taken in order while they fit. If jobs share nodes, or if the topology has blocks or several trees, all jobs are
+    taken, and the solver leaves out jobs that do not fit.
     """
     import numpy as np
 
@@ -280,7 +286,7 @@ def _workload(
         typer.Option(
             min=1,
             max=LARGEST,
-            help="Set the processors of the machine: at least 10; for asax at least 64; for nsa nodes, at least 40.",
+            help="Set the number of processors, at least 10 (asax: 64); for nsa, the number of nodes, at least 40.",
         ),
     ] = 1000,
     seed: Seed = 0,
@@ -301,9 +307,12 @@ def _workload(
 
     # Report a wrong suffix before drawing many jobs.
     trace_format, rng = format_of(out), np.random.default_rng(seed)
-    least, why = {"nsa": (_NODES[1], "up to as many"), "asax": (CLUSTER_SIZES[0], "as many")}.get(model, (0, ""))
+    least, why = {
+        "nsa": (_NODES[1], "up to that many nodes"),
+        "asax": (CLUSTER_SIZES[0], "up to that many processors"),
+    }.get(model, (0, ""))
     if processors < least:
-        raise UsageError(f"--processors is {processors}, must be at least {least}: jobs of {model} have {why}")
+        raise UsageError(f"--processors is {processors}, must be at least {least}: jobs of {model} ask for {why}")
     if model == "lublin":
         workload = lublin_workload(jobs, processors, rng)
     elif model == "nsa":

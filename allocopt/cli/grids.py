@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from allocopt.experiments.store import Store
 
 Workers = Annotated[
-    int | None, typer.Option(min=1, max=4096, metavar="N", help="Use N processes of one thread; default: this one.")
+    int | None,
+    typer.Option(min=1, max=4096, metavar="N", help="Use N processes of one thread each; default: this process."),
 ]
 
 

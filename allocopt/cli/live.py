@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 _LEAVING_S = 120.0  # longest wait for requeued jobs to leave their nodes
 _ANSWER_S = 10.0  # longest wait for an answer of Slurm while guests run
 
-app = typer.Typer(no_args_is_help=True, help="Choose nodes of jobs on a cluster that runs; run guests on idle cores.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Choose nodes for the waiting jobs of a live cluster, or run guest programs on its idle cores.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +36,13 @@ class _ServiceOptions:
 
     observe: Annotated[bool, typer.Option("--observe", help="Only compare starts with the optimum.")] = False
     advise: Annotated[bool, typer.Option("--advise", help="Also write what it would start, and where.")] = False
-    pin: Annotated[bool, typer.Option("--pin", help="Also pin opted-in jobs to these nodes.")] = False
+    pin: Annotated[bool, typer.Option("--pin", help="Also pin opted-in jobs to the advised nodes.")] = False
     order: Annotated[
         str | None,
-        typer.Option(metavar="POLICY", help="Reorder jobs that opted in: evolved-priority or evolved-formula."),
+        typer.Option(metavar="POLICY", help="Reorder opted-in jobs by evolved-priority or evolved-formula."),
     ] = None
     weights: Annotated[
-        str | None, typer.Option(metavar="W", help="Use these weights for it: balanced, slowdown, fair or a file.")
+        str | None, typer.Option(metavar="W", help="Use these weights for --order: balanced, slowdown, fair or a file.")
     ] = None
     partition: Annotated[str | None, typer.Option(metavar="P,...", help="Opt in jobs of these partitions.")] = None
     qos: Annotated[str | None, typer.Option(metavar="Q,...", help="Opt in jobs of these QOS.")] = None
@@ -56,13 +59,13 @@ class _RelocateOptions:
             metavar="HOW", help="Make room for waiting gangs: advise (write plans) or requeue (also carry them out)."
         ),
     ] = None
-    within: Annotated[str | None, typer.Option(metavar="LEVEL", help="Use one leaf, pod or other group of LEVEL.")] = (
+    within: Annotated[str | None, typer.Option(metavar="LEVEL", help="Fit the gang into one LEVEL: leaf, pod, ...")] = (
         None
     )
     may_stop: Annotated[bool, typer.Option("--may-stop", help="Let jobs also stop and wait, not only move.")] = False
     relocate_after: Annotated[float, typer.Option(min=0, help="Let a gang wait for this many seconds first.")] = 600.0
     relocate_limit: Annotated[float, typer.Option(help="Limit each relocation's solve to this many seconds.")] = 2.0
-    step_limit: Annotated[float, typer.Option(help="Limit steps of a plan, s.")] = 120.0
+    step_limit: Annotated[float, typer.Option(help="Limit each step of a plan, s.")] = 120.0
     requeues_per_job: Annotated[
         int, typer.Option(min=1, max=1000, help="Never requeue a job that has restarted this often.")
     ] = 1
@@ -171,7 +174,9 @@ class _HostOptions:
 
     slurm: Annotated[
         str | None,
-        typer.Option(metavar="NODES", help="Use Slurm's jobs on NODES as hosts; NODES are this machine."),
+        typer.Option(
+            metavar="NODES", help="Use Slurm's jobs on NODES as hosts; NODES are Slurm's names of this machine."
+        ),
     ] = None
     process: Annotated[
         str | None, typer.Option(metavar="PID,...", help="Use each of these processes, with its children, as a host.")
@@ -191,7 +196,9 @@ class _HostLimits:
     most_slowdown: Annotated[
         float, typer.Option(min=1, help="Pause a guest if the slowdown of its host is above this.")
     ] = 1.5
-    rest: Annotated[float, typer.Option(min=0, help="Give that host no guest for this many seconds.")] = 30.0
+    rest: Annotated[
+        float, typer.Option(min=0, help="After a guest was paused, give its host no guest for this many seconds.")
+    ] = 30.0
     period: Annotated[float, typer.Option(min=0.05, help="Check hosts at this interval in seconds.")] = 0.5
     seconds: Annotated[
         float | None,
@@ -263,7 +270,8 @@ def _hosts_of(asked: _HostOptions) -> "Hosts":
     slurm, nodes = Slurm(answer_s=_ANSWER_S), expand_hostlist(asked.slurm or "")
     unknown = sorted(set(nodes) - set(slurm.cluster().topology.nodes))
     if unknown or not nodes:
-        raise UsageError(f"--slurm: {unknown[0] if unknown else 'no node'} is not a node of this Slurm")
+        fault = f": {unknown[0]} is not a node of this Slurm cluster" if unknown else " names no node"
+        raise UsageError(f"--slurm{fault}")
     return SlurmHosts(slurm, tuple(nodes), OptIn(comment=asked.comment))
 
 

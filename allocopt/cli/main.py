@@ -47,9 +47,9 @@ COMMANDS = {
 
 
 def program(words: Sequence[str] | None = None) -> typer.Typer:
-    """Return the program with the command named first in ``words`` loaded, all others only by name; None loads all.
+    """Return the program; only the command that is the first of ``words`` is loaded, or all commands if None.
 
-    Loading all commands takes longer than most of them run.
+    The others have only a name and a help text. Loading all commands takes longer than most of them run.
     """
     app = typer.Typer(
         name="allocopt",

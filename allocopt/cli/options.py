@@ -61,13 +61,13 @@ By = Annotated[
 ]
 
 CLUSTER_HELP = "slurm.conf,gres.conf,topology.conf, or another description."
-TOPOLOGY_HELP = "topology.conf or .yaml (FILE#NAME) of Slurm, kubectl get nodes -o json, or .graphml."
+TOPOLOGY_HELP = "Slurm's topology.conf or .yaml (FILE#NAME), kubectl get nodes -o json, or .graphml."
 
 TableColumns = Annotated[
     str | None,
     typer.Option(
         metavar="ROLE=NAME,...",
-        help="Name columns by role, as job=id,run=took:min; or a .toml file.",
+        help="Name columns by role (job=id,run=took:min), or give a .toml file.",
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse a trace with a damaged row.")]
@@ -81,7 +81,7 @@ IncludeUnavailable = Annotated[
     str | None,
     typer.Option(
         metavar="REASON,...",
-        help="Also use nodes left out for REASON; or all.",
+        help="Also use nodes left out for REASON (or all).",
     ),
 ]
 

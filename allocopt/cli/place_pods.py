@@ -18,7 +18,8 @@ def command(
     pods: Annotated[Path, file_argument("Table of pods: cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec.")],
     policies: Annotated[
         str | None,
-        typer.Option(metavar="NAMES", help="Compare these policies with the first; default: fgd, then all others.",
+        typer.Option(metavar="NAMES",
+                     help="Compare these policies; the first is the baseline. Default: fgd, then all others.",
                      autocompletion=names_of("pod policies")),
     ] = None,
     asked: Annotated[

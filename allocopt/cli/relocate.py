@@ -33,7 +33,9 @@ def command(
     ],
     queue: Annotated[
         Path | None,
-        file_option("Read jobs, as `scontrol show job` prints them, also with --json; or pods in a separate file."),
+        file_option(
+            "Read jobs, as `scontrol show job` prints them, also with --json; or pods, if they are in a separate file."
+        ),
     ] = None,
     start: Annotated[
         list[str] | None,
@@ -43,8 +45,12 @@ def command(
         str | None, typer.Option(metavar="LEVEL", help="Keep each started job in one group of LEVEL: leaf, pod, ...")
     ] = None,
     drain: Annotated[str, typer.Option(metavar="NODES", help="Drain these nodes, such as n[1-4].")] = "",
-    free_racks: Annotated[int, typer.Option(min=0, max=100_000, metavar="N", help="Free nodes in N racks.")] = 0,
-    size: Annotated[int, typer.Option(min=0, max=100_000, metavar="N", help="Free N nodes in each of them.")] = 0,
+    free_racks: Annotated[
+        int, typer.Option(min=0, max=100_000, metavar="N", help="Free --size nodes in each of N racks.")
+    ] = 0,
+    size: Annotated[
+        int, typer.Option(min=0, max=100_000, metavar="N", help="Free N nodes in each rack of --free-racks.")
+    ] = 0,
     labels: Labels = None,
     include_unavailable: IncludeUnavailable = None,
     solver: Annotated[str, typer.Option(help="Use this solver of relocations.")] = "auto",
@@ -58,9 +64,9 @@ def command(
     """Plan which running jobs stop or move, and in which order, so that gangs start or nodes become free.
 
     On Slurm, only batch jobs that may be requeued stop or move; on Kubernetes, only pods and gangs that a controller
-    recreates and nothing protects. Stopping a job costs its number of nodes, on Kubernetes times the rank of its
-    priority; moving it costs half. The answer is the cheapest plan found, with a lower bound, or a proof that no plan
-    exists. Nothing is executed.
+    recreates and that are not protected. Stopping a job costs one per node; on Kubernetes, this is multiplied by the
+    rank of its priority (1 is the lowest). Moving it costs half as much. The answer is the cheapest plan found, with a
+    lower bound, or a proof that no plan exists. Nothing is executed.
     """
     from allocopt.errors import NoSolutionError
     from allocopt.problems.instances import write_problems

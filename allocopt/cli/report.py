@@ -22,7 +22,9 @@ def command(
     figures: Annotated[Path | None, file_option("Also write every figure to this folder, as .svg and .pdf.")] = None,
     instance: Annotated[
         list[Path] | None,
-        file_option("Read instances of the solutions here if they are in other folders, or @tiny; repeatable."),
+        file_option(
+            "Read the instances of solutions from this file (or @tiny) if they are in another folder; repeatable."
+        ),
     ] = None,
     topology: Annotated[
         Path | None, file_option(f"Take names and switches of nodes from {TOPOLOGY_HELP}", "--topology")

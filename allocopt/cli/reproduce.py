@@ -41,7 +41,7 @@ def command(
     option: Annotated[
         list[str] | None,
         typer.Option(
-            "--option", help="Set an option of the reproduction by NAME=VALUE: for dras-figure7 trained=FOLDER."
+            "--option", help="Set an option of the reproduction, NAME=VALUE, such as trained=FOLDER of dras-figure7."
         ),
     ] = None,
     as_json: Json = False,

@@ -27,7 +27,7 @@ def command(
 
     stored, spec, changed = ResultModel.read(result)
     if changed:
-        raise BadFileError(f"{result}: inputs: {', '.join(changed)} changed since, or cannot be found")
+        raise BadFileError(f"{result}: inputs changed since then, or cannot be found: {', '.join(changed)}")
     # Another version may give the same rows, so this is only a remark.
     was, now = stored.made_by, provenance()
     for name in ("version", "commit"):

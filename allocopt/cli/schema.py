@@ -12,7 +12,7 @@ SchemaName = Literal["instance", "solution", "best-known", "platform", "simulati
 
 def command(
     what: Annotated[
-        SchemaName, typer.Argument(help="Format of a file; simulation and solve are those of --spec.")
+        SchemaName, typer.Argument(help="Format of a file; simulation and solve are the formats of --spec.")
     ] = "instance",
 ) -> None:
     """Print the JSON Schema of a file format."""
@@ -22,7 +22,7 @@ def command(
 def _json_schema(what: SchemaName) -> dict[str, object]:
     """Return the JSON Schema (draft 2020-12) of a file format.
 
-    It describes only the structure. Problems check themselves that nodes exist, are distinct and suffice.
+    It describes only the structure. That nodes exist, are distinct and suffice is checked when a problem is read.
     """
     from pydantic import TypeAdapter
 

@@ -34,7 +34,7 @@ class SimulateOptions:
     explain: Annotated[str | None, typer.Option(metavar="JOB", help="Explain why this job waited, pass by pass.")] = (
         None
     )
-    variants: Annotated[int | None, typer.Option(metavar="N", help="Average N variants of run times.")] = None
+    variants: Annotated[int | None, typer.Option(metavar="N", help="Average over N variants of the run times.")] = None
     by: By = None
     out: Annotated[Path | None, file_option("Write result and inputs as JSON, for rerun.", metavar="FILE")] = None
     jobs_csv: Annotated[Path | None, file_option("Write a row per job as .csv[.gz].", metavar="FILE")] = None

@@ -45,9 +45,11 @@ _RANGE = re.compile(r"\s*(\d{1,18})(?:\s*-\s*(\d{1,18}))?\s*")
 class SolveOptions:
     """Outputs of solves: files, hostlists and rows."""
 
-    cancel: Annotated[bool, typer.Option("--cancel", help="Set --option cancel=true.")] = False
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Let the paper's model cancel jobs at a penalty (--option cancel=true).")
+    ] = False
     solution: Annotated[Path | None, file_option("Write each solution to FOLDER/NAME.json.", metavar="FOLDER")] = None
-    out: Annotated[Path | None, file_option("Write results and inputs as .json, for rerun.", metavar="FILE")] = None
+    out: Annotated[Path | None, file_option("Write rows and inputs as JSON, for rerun.", metavar="FILE")] = None
     export: Annotated[
         Path | None, file_option("Write the model as .mps, .lp, .pb or .json; one instance.", metavar="FILE")
     ] = None
@@ -55,7 +57,8 @@ class SolveOptions:
     nodelist: Annotated[
         Path | None,
         file_option(
-            "Print hostlists for srun --nodelist, with the node names of this topology or cluster of the instance.",
+            "Print hostlists for srun --nodelist; FILE describes the instance's topology or cluster and gives the "
+            "node names.",
             metavar="FILE,...",
         ),
     ] = None
@@ -128,7 +131,7 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
     if asked.out is not None:
         ResultModel.write(asked.out, spec, [asdict(row) for row in rows])
     if any(result.status is Status.UNKNOWN for _, result in done):
-        raise NoSolutionError("no solution was found within the limit of at least one instance")
+        raise NoSolutionError("no solution was found within the limit for at least one instance")
     return [asdict(row) for row in rows]
 
 
@@ -136,9 +139,10 @@ command = spec_command(run, SolveSpec, _OWN, SolveOptions)
 
 
 def _parse_nodes(text: str, cluster: "NamedTree | None" = None) -> list[int]:
-    """Return the node numbers of numbers and ranges such as ``3,7-9``, or of a hostlist of names; none for no text.
+    """Return the numbers of the nodes that a text lists: numbers and ranges such as ``3,7-9``, or a hostlist of names.
 
-    A text of digits, commas and hyphens holds numbers. Any other text holds names, which need a cluster.
+    A text of digits, commas and hyphens holds numbers. Any other text holds names, which need a cluster. An empty text
+    lists no nodes.
     """
     from allocopt.cluster.topology import LARGEST_CLUSTER
     from allocopt.errors import InvalidProblemError, UsageError
@@ -158,7 +162,7 @@ def _parse_nodes(text: str, cluster: "NamedTree | None" = None) -> list[int]:
             raise UsageError(f"nodes {text!r} hold {part!r}, {right}")
         first, last = int(match[1]), int(match[2] or match[1])
         if not first <= last < LARGEST_CLUSTER:
-            raise UsageError(f"nodes {text!r} hold {part!r}, must ascend within 0..{LARGEST_CLUSTER - 1}")
+            raise UsageError(f"nodes {text!r} hold {part!r}, which must ascend within 0..{LARGEST_CLUSTER - 1}")
         ranges.append(range(first, last + 1))
     if sum(map(len, ranges)) > LARGEST_CLUSTER:
         raise UsageError(f"nodes {text!r} are too many, must be at most {LARGEST_CLUSTER}")
@@ -295,7 +299,7 @@ def _check_names(problems: "Sequence[Problem]", cluster: "NamedTree", path: Path
     from allocopt.problems.topology import TopologyProblem
 
     if cluster.is_beside:
-        raise UsageError(f"--nodelist: jobs need adjacent nodes in the rings or toruses of {path}: not supported")
+        raise UsageError(f"--nodelist does not support the rings or toruses of {path}, where jobs need adjacent nodes")
     for problem in problems:
         if not isinstance(problem, TopologyProblem | PlacementProblem) or not cluster.is_like(problem.topology):
             fault = f"{problem.name} has another topology than the {len(cluster.nodes)} nodes of {path}"

@@ -24,7 +24,7 @@ def spec_command(
 ) -> Callable[..., None]:
     """Make a command of a function that takes a specification and a dataclass of options.
 
-    The fields of the specification in ``own`` become options; the first of them is the argument.
+    The fields of the specification in ``own`` become options, except the first one, which becomes the argument.
     """
     fields = [f"{name}=" for name in spec.model_fields]
     assignments = typer.Option(

@@ -31,7 +31,11 @@ def command(
         raise InvalidSolutionError(f"{solution}: instance: {stored.instance!r} is not in {instance}")
     try:
         objective = check_solution(named[0], stored)
-        claim = "" if stored.bound is None else f"; its bound {stored.bound:.12g} fits, but is not checked; use --bound"
+        claim = (
+            ""
+            if stored.bound is None
+            else f"; its bound {stored.bound:.12g} is consistent, but not proved again; use --bound"
+        )
         if bound:
             method, seconds = check_stored_bound(named[0], stored)
             claim = f"; its bound {stored.bound:.12g} is certified ({method}, {seconds:.3f} s)"

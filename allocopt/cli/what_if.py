@@ -44,8 +44,8 @@ class _SiteOptions:
     ] = None
     # Hidden; kept for scripts that use it.
     trace_option: Annotated[Path | None, typer.Option("--trace", readable=False, hidden=True)] = None
-    topology: Annotated[Path | None, file_option(TOPOLOGY_HELP, metavar="FILE")] = None
-    cluster: Annotated[Path | None, file_option(CLUSTER_HELP, metavar="FILE,...")] = None
+    topology: Annotated[Path | None, file_option(f"Read {TOPOLOGY_HELP}", metavar="FILE")] = None
+    cluster: Annotated[Path | None, file_option(f"Read {CLUSTER_HELP}", metavar="FILE,...")] = None
     columns: TableColumns = None
     strict: Strict = False
     labels: Labels = None
@@ -116,8 +116,8 @@ class _ComparedOptions:
     kill_at_limit: Annotated[
         bool, typer.Option("--kill-at-limit/--no-kill-at-limit", help="Kill jobs at their estimate.")
     ] = True
-    time_limit: Annotated[float | None, typer.Option(min=0.0, metavar="S", help="Limit a start's solve.")] = None
-    iterations: Annotated[int | None, typer.Option(min=1, max=LARGEST, metavar="N", help="Limit its solver steps.")] = (
+    time_limit: Annotated[float | None, typer.Option(min=0.0, metavar="S", help="Limit each start's solve, s.")] = None
+    iterations: Annotated[int | None, typer.Option(min=1, max=LARGEST, metavar="N", help="Limit steps per start.")] = (
         None
     )
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Set the random seed.")] = 0
@@ -128,7 +128,7 @@ def _what_if(
     site: _SiteOptions,
     compared: _ComparedOptions,
     workers: Workers = None,
-    out: Annotated[Path | None, file_option("Write rows: .csv, .json, .jsonl, or a folder.", metavar="FILE")] = None,
+    out: Annotated[Path | None, file_option("Write rows to .csv, .json, .jsonl or folder.", metavar="FILE")] = None,
     jobs_csv: Annotated[
         Path | None,
         file_option("Write a row per job: SCHEDULER,ALLOCATOR.csv and as-recorded.csv.", metavar="FOLDER"),

@@ -31,8 +31,8 @@ class About(NamedTuple):
     mask: str  # which actions are legal, and what an illegal one does
     seen: str  # what an agent sees, with shapes and units
     meanings: dict[str, dict[str, str]]  # meaning of each observed number, in order, by the heading of its table
-    # Classes of rewards, whose summaries are printed; or one class of weights, whose parameters are printed; or what
-    # the rewards of an episode add up to, by name.
+    # Either classes of rewards (the page shows their first lines), or one class of weights (it shows its parameters),
+    # or, by the name of each reward, what the rewards of an episode add up to.
     rewards: tuple[type, ...] | dict[str, str]
     example: str = ""  # code that plays an episode
 
@@ -127,7 +127,7 @@ class _Environment(Generic[E, Seen]):
 
     def _look(self, episodes: E, over: BoolArray) -> Seen:
         seen, legal = self._task.look(episodes)
-        # With one environment, `any` would take a tenth of a step.
+        # With one environment, `any` would take a tenth of the time of a step.
         if over[0] if len(over) == 1 else over.any():
             legal = legal & ~over[:, np.newaxis]
         # The arrays are new in every step, so that callers may keep them.
@@ -195,7 +195,10 @@ class _VectorEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], Gene
         self.action_space = batch_space(self.single_action_space, num_envs)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
-        """Begin an episode in every environment; the option takes one number for all, or one per environment."""
+        """Begin an episode in every environment.
+
+        The option ``jobset`` (``offset`` in batch scheduling) takes one number for all, or one per environment.
+        """
         super().reset(seed=seed)
         return self._begin(self.num_envs, self.np_random, seed, options)
 
@@ -234,7 +237,7 @@ def environments_of(task: type[Task[E, Seen]]) -> tuple[type[_SingleEnv[E, Seen]
 
 
 def check_type(name: str, value: object, right: type | UnionType) -> None:
-    """Raise `UsageError`, which names the argument, unless its value is of the class or of one of a union."""
+    """Raise `UsageError`, which names the argument, unless its value is an instance of a class or union."""
     if not isinstance(value, right):
         known = " or ".join(f"{each.__name__}(...)" for each in get_args(right) or (right,))
         raise UsageError(f"{name} is {value!r}, must be {known}")

@@ -281,7 +281,7 @@ class Layout(Generic[E]):
         return made
 
     def step_function(self, act: Callable[..., None], begin: Callable[..., None]) -> Callable[..., None]:
-        """Return the uncompiled ``step_all`` of a task: it begins an episode if a jobset is given, or else acts in it.
+        """Return the uncompiled ``step_all`` of a task. It begins an episode where a jobset is given, else it acts.
 
         ``act(episode, action)`` writes the ``reward`` of the tally; ``begin(episode)`` gets an episode whose tally has
         been cleared.
@@ -425,7 +425,10 @@ class SideBySide(ABC, Generic[Seen]):
         self._play(self._stay, self._checked(jobsets))
 
     def follow(self, jobsets: IntArray) -> None:
-        """Set the jobset of the episode that follows each one automatically; ``STAY``, the default: no episode."""
+        """Set the jobset of the episode that begins in each place when the present one ends.
+
+        ``STAY``, the default: no episode begins automatically.
+        """
         self._batch.following[:] = self._checked(jobsets)
 
     def step(self, actions: NDArray[Any], jobsets: IntArray | None = None) -> tuple[FloatArray, BoolArray]:
@@ -454,9 +457,9 @@ class SideBySide(ABC, Generic[Seen]):
 
     @abstractmethod
     def observe(self) -> tuple[Seen, BoolArray]:
-        """Return observations, zeros after the end of an episode, and action masks, as new arrays.
+        """Return observations and action masks as new arrays.
 
-        The first axis of both is the episode.
+        Observations are zeros after the end of an episode. The first axis of both arrays is the episode.
         """
 
     @abstractmethod

@@ -69,7 +69,7 @@ class Cell:
 
     @staticmethod
     def label_of(identity: Mapping[str, Any]) -> str:
-        """Return the name in messages of the cell with an identity."""
+        """Return the name for messages of the cell with this identity."""
         parts = [str(identity[name]) for name in NAMES if identity.get(name)]
         return " ".join([*parts, f"seed {identity['seed']}"] if "seed" in identity else parts)
 

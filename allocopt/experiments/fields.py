@@ -94,13 +94,13 @@ class Specification(FileModel):
         return cls._with_files(values, lambda name: str(folder / name))
 
     def seen_from(self, folder: Path) -> dict[str, Any]:
-        """Return the fields without default values, as JSON, with paths relative to ``folder``."""
+        """Return the fields that differ from their defaults, as JSON, with paths relative to ``folder``."""
         fields = self.model_dump(mode="json", exclude_defaults=True)
         return self._with_files(fields, lambda name: self.path_seen_from(name, folder))
 
     @staticmethod
     def path_seen_from(name: str, folder: Path) -> str:
-        """Return a path of the current folder relative to ``folder``; return the name of something else unchanged."""
+        """Return a path made relative to ``folder``; return a name that is no path, such as ``@tiny``, unchanged."""
         is_path = _is_path(name) or _file_of(name) is not None
         return os.path.relpath(name, folder) if is_path and not os.path.isabs(name) else name
 

@@ -243,7 +243,7 @@ def bench_grid(
             if solver.kind == problem.kind:
                 asked = kind_of(problem).posed(problem, pair.strategy)
                 refusal = solver.refusal(asked) if solver.takes(asked) else "unsupported constraints"
-            # Another solver of that name is for this kind.
+            # Another solver of the same name takes this kind.
             elif any((other.solver.name, other.solver.kind) == (solver.name, problem.kind) for other in pairs):
                 continue
             else:
@@ -290,7 +290,7 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class _WhatIfTask(Task):
-    """A scheduler and an allocator on a site's trace, also by groups of jobs; ``has_schedule`` keeps the schedule."""
+    """A simulation of a site's trace; its row has measures, groups of jobs and, if ``has_schedule``, the schedule."""
 
     columns: ClassVar[Sequence[str]] = ("row", "groups", "schedule")
 

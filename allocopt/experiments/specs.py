@@ -49,12 +49,12 @@ def _shape(value: object) -> object:
 class SettingFields(FileModel):
     """The machine of a simulation, the selected part of the trace, and the rules."""
 
-    processors: _Count | None = _field("Set the machine's size, else the trace's.", ("processors",))
+    processors: _Count | None = _field("Set the machine size; default: the trace's.", ("processors",))
     processors_per_node: _Count = _field(
         "Count this many processors of the trace as a node; jobs get whole nodes.", _ONE_POOL, default=1
     )
     fat_tree: Annotated[list[Positive], BeforeValidator(_shape)] | None = _field(
-        "Use whole nodes: pods, leaves, nodes of a leaf.", _NODES
+        "Use whole nodes of a fat tree: pods, leaves per pod, nodes per leaf.", _NODES
     )
     topology: Text | None = _field(
         "Use whole nodes of Slurm's topology.conf or .yaml (FILE#NAME), kubectl get nodes -o json, or .graphml.",
@@ -62,7 +62,7 @@ class SettingFields(FileModel):
         is_file=True,
     )
     cluster: list[Text] | None = _field(
-        "Share nodes: slurm.conf,gres.conf,topology.conf, or as for topology.",
+        "Let jobs share the nodes of this cluster: slurm.conf,gres.conf,topology.conf, or a file for --topology.",
         _NODES,
         is_file=True,
         min_length=1,
@@ -87,8 +87,8 @@ class SettingFields(FileModel):
     )
     types: Text | None = _field("Read IRMaSim's node and processor types from this folder.", _MULTICORE, is_file=True)
     columns: Text | None = _field(
-        "Name the columns of a table of jobs by role, submit=queued,run=took:min,nodes=size; or all in order, "
-        "if it has no header; or give a .toml file.",
+        "Name the columns of a table of jobs by role, such as submit=queued,run=took:min,nodes=size (all in order if "
+        "it has no header), or give a .toml file.",
         _ONE_POOL,
         is_file=True,
     )
@@ -104,8 +104,8 @@ class SettingFields(FileModel):
         "Let jobs wait for their preceding job in the trace and the think time after it.", _ONE_POOL, default=True
     )
     profiles: Text | None = _field(
-        "Read the demands of executables on shared cores from this .toml; by default 1 to 4 are the workflows "
-        "of the ASAX paper.",
+        "Read the demands of executables on shared cores from this .toml; by default executables 1 to 4 are the "
+        "workflows of the ASAX paper.",
         ("processors",),
         is_file=True,
     )
@@ -136,12 +136,12 @@ class SimulationSpec(SettingFields, Specification):
     ]
     policy: Text = _field(
         "Use this policy: a queue order such as sjf or sjf+easy; window, optimization, dras-ppo; asax, static-50 "
-        "(jobs share cores); with platform JOBS-NODES, such as first-low_power.",
+        "(jobs share cores); with platform: JOBS-NODES such as first-low_power.",
         default="fcfs",
         names="policies",
     )
     options: dict[str, Any] = _field("Set an option of the policy; repeatable.", default_factory=dict)
-    backfill: BackfillName | None = _field("Backfilling: none, first-fit, easy, conservative.", _ONE_POOL)
+    backfill: BackfillName | None = _field("Choose backfilling: none, first-fit, easy, conservative.", _ONE_POOL)
     backfill_order: Text | None = _field(
         "Try jobs for backfilling in this queue order; by default the policy's.", _ONE_POOL
     )
@@ -150,7 +150,7 @@ class SimulationSpec(SettingFields, Specification):
         _ONE_POOL,
         default=True,
     )
-    allocator: Text | None = _field("Choose nodes by it; else the first idle.", _NODES, names="solvers")
+    allocator: Text | None = _field("Use this allocator; default: first idle.", _NODES, names="solvers")
     strategy: _Strategy | None = _field("Use this strategy of the allocator; by default free.", _NODES)
     time_limit: Seconds | None = _field("Limit the allocator's seconds for jobs that start together.", _NODES)
     iterations: Positive | None = _field("Limit the allocator's steps for jobs that start together.", _NODES)

@@ -24,7 +24,10 @@ _CONNECT_S = 5.0  # Within which a cluster must answer
 
 
 class RayWorkers(Executor):
-    """Single-core tasks on a Ray cluster at an address, ``auto`` for one on this machine; by default one per core."""
+    """Runs cells as single-core tasks on a Ray cluster, at most ``count`` at a time, by default one per core.
+
+    The address ``auto`` stands for a cluster that runs on this machine.
+    """
 
     blocks: ClassVar[bool] = False
 
@@ -126,7 +129,10 @@ class _Worker:
 
 
 class LocalWorkers(Executor):
-    """At most ``count`` processes, by default one per core; replaced if dead, and with ``fresh`` after each cell."""
+    """Runs cells in at most ``count`` processes, by default one per core.
+
+    A process that dies is replaced. With ``fresh``, a process runs only one cell.
+    """
 
     blocks: ClassVar[bool] = False
 

@@ -25,7 +25,7 @@ from allocopt.solving.solution_files import check_solution, solution_from_object
 
 FORMAT, VERSION = "allocopt-live", 1
 LONGEST_LINE = 256_000_000
-"""A file with a longer line, in bytes, is not a journal. Windows of the largest clusters take some megabytes."""
+"""Largest length of a line in bytes; windows of the largest clusters take some megabytes."""
 
 
 _COUNTS: Mapping[str, str] = {
@@ -45,7 +45,7 @@ class Totals:
     looks
         Number of looks.
     windows, proved, cut, jobs
-        Numbers of windows, of those proved, of those cut to the greedy answer, and of their jobs.
+        Numbers of windows, of proved windows, of windows cut to the greedy answer, and of jobs in windows.
     objective, greedy
         Hop costs of the answers of windows, and of the greedy answers.
     plan_s, solve_s
@@ -53,7 +53,7 @@ class Totals:
     starts, starts_proved
         Numbers of starts that were judged, and of those with a proven optimum.
     chosen, optimum
-        Hop costs of the latter: of Slurm's choices, and of the optima.
+        Hop costs of the starts with a proven optimum: as Slurm chose the nodes, and of the optima.
     pinned, as_pinned, unpinned, refused
         Numbers of jobs that were pinned, that started as pinned, whose pin was taken back, and of refusals by Slurm.
     relocations, relocations_proved, relocated, relocations_dropped
@@ -87,7 +87,7 @@ class Totals:
 
     @property
     def regret(self) -> float:
-        """Hop cost of judged starts above their optima, relative to these."""
+        """Hop cost of judged starts with a proven optimum, divided by these optima, minus 1."""
         return self.chosen / self.optimum - 1.0 if self.optimum else 0.0
 
     def add(self, event: Mapping[str, Any]) -> None:
@@ -142,7 +142,7 @@ class Journal:
         path = self.path
         try:
             self._file = path.open("a+b")
-            # The lock of `only_service` keeps two services off one cluster, this lock off one file.
+            # The lock of `only_service` keeps a second service off the cluster; this lock keeps it off the file.
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.files += 1
             self._file.seek(0)
@@ -154,7 +154,7 @@ class Journal:
                     whole = held.rfind(b"\n") + 1
                 self._file.truncate(whole)
         except BlockingIOError:
-            raise bad_file(path, "another service writes this journal, give another file") from None
+            raise bad_file(path, "another service writes this journal; give another file") from None
         except OSError as error:
             raise bad_file(path, os_fault(error)) from None
 
@@ -192,7 +192,7 @@ class Journal:
 def read_journal(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the events of a journal, without an incomplete last line.
 
-    Raises `BadFileError` if it is not a journal, or another line is damaged.
+    Raises `BadFileError` if the file is not a journal, or if a complete line is damaged.
     """
     number = 0
     try:
@@ -223,7 +223,7 @@ def read_line(file: BinaryIO, path: Path, where: str) -> bytes:
 
 
 def parsed(line: bytes, path: Path, where: str, *, is_first: bool = False) -> dict[str, Any]:
-    """Return the event of a line. Raises `BadFileError` if there is none, or the first line is not a journal's."""
+    """Return the event of a line. Raises `BadFileError` if it has none, or if a first line names another format."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):

@@ -19,14 +19,14 @@ from allocopt.simulator.shared.state import SharedMachine, amounts_asked
 from allocopt.traces.workload import Workload
 
 ENDED = frozenset(("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "DEADLINE"))
-"""States of jobs whose run times are learned from: neither the machine nor the scheduler cut them off."""
+"""States of ended jobs whose run times are learned. Jobs that lost their nodes (NODE_FAIL, PREEMPTED) are left out."""
 
 
 _NONE, _NO_IDS = np.empty(0), np.empty(0, dtype=np.int64)
 
 
 def network_named(policy: str, options: dict[str, str] | None = None) -> FloatArray:
-    """Return the network of a policy that scores jobs, such as ``evolved-priority``. Others raise `UsageError`."""
+    """Return the network of a policy that scores jobs, such as ``evolved-priority``; raise `UsageError` for others."""
     order = get_policy(policy, options)
     if isinstance(order, QueueOrder):
         keys = order.keys(Workload("no jobs", _NO_IDS, _NONE, _NONE, _NO_IDS, _NONE), np.random.default_rng(0))
@@ -97,7 +97,7 @@ class LiveOrder:
 
 def waited(job: SlurmJob, until_s: float) -> float:
     """Return the seconds that a job has waited until a time, from the later of its submission and its begin time."""
-    # The begin time of a job that is held here is not its user's.
+    # A job that the service holds has a begin time set by the service, not by its user.
     since = job.submit_s if job.is_delayed else max(job.submit_s, job.begin_s)
     return max(0.0, until_s - since)
 
@@ -125,7 +125,7 @@ def exchanged(jobs: Sequence[SlurmJob], is_ours: Sequence[bool], places: IntArra
 
 
 def nice_of(jobs: Sequence[SlurmJob]) -> dict[str, tuple[SlurmJob, int]]:
-    """Return the nice values that make Slurm keep the jobs of each partition in this order.
+    """Return the nice values that make Slurm keep the jobs of each partition in the given order.
 
     The own priorities of a partition's jobs are redistributed: the first job gets the highest one. The result has only
     the jobs whose nice value changes, by id, with that value. Tasks of an array that wait as one record are one job.

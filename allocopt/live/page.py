@@ -256,7 +256,7 @@ def metrics_text(view: View, now_s: float) -> str:
         (
             "regret_ratio",
             "ratio",
-            "Hop cost of judged starts above their proven optima, relative to these.",
+            "Hop cost of judged starts divided by their proven optima, minus 1.",
             found["regret"],
         ),
         ("window_gap_ratio", "ratio", "Gap of the last window.", window.get("gap")),
@@ -312,7 +312,7 @@ class _Handler(LocalHandler):
             except MissingPackageError as error:
                 self._answer(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", f"{error}\n")
         else:
-            self._answer(HTTPStatus.NOT_FOUND, "text/plain", "not found; there are / and /metrics\n")
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", "not found; use / or /metrics\n")
 
     def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
         self.reply(

@@ -1,4 +1,4 @@
-"""Values of Slurm jobs that make and end a pin: named nodes, and a mark in the job's administrator's comment."""
+"""Values of Slurm jobs that make and end a pin: the required nodes, and a mark in the administrator's comment."""
 
 from collections.abc import Mapping, Sequence
 
@@ -30,7 +30,7 @@ def requeued(job: SlurmJob, mark: str, now_s: float) -> dict[str, str]:
 
 
 def _range(job: SlurmJob) -> str:
-    """Return the part of a mark with the range of nodes that a job asked for before any pin; empty if it is fixed."""
+    """Return the part of a mark with the least and most nodes asked for before any pin; empty if these are equal."""
     asked = job.request
     if job.is_pinned:
         return f" least={job.mark['least']} most={job.mark['most']}" if {"least", "most"} <= job.mark.keys() else ""

@@ -55,7 +55,7 @@ class PlannedWindow:
         greedy: Sequence[Mapping[int, int]],
         name: str,
     ) -> "PlannedWindow":
-        """Return the window of some jobs. ``greedy`` holds the tasks of each by node; the rest is for `window_problem`.
+        """Return the window of some jobs; see `window_problem`. ``greedy`` holds the tasks of each job by node.
 
         Raises `InvalidProblemError` or `InvalidSolutionError` if the problem or the greedy solution is invalid.
         """
@@ -121,12 +121,18 @@ class Plan:
 
 
 def queue_of(look: Look, order: LiveOrder | None, is_ordered: Callable[[SlurmJob], bool]) -> "Queue":
-    """Return the waiting jobs that may start, in Slurm's order, with those that are ordered here put into ``order``."""
+    """Return the waiting jobs that may start, in Slurm's order.
+
+    With an ``order``, the jobs that ``is_ordered`` accepts are put into this order among themselves.
+    """
     return ordered(look, Queue.of(look), order, is_ordered)
 
 
 def ordered(look: Look, queue: "Queue", order: LiveOrder | None, is_ordered: Callable[[SlurmJob], bool]) -> "Queue":
-    """Return a queue that is in Slurm's order, with the jobs that are ordered here put into ``order``."""
+    """Return a queue in which the jobs that ``is_ordered`` accepts are put into ``order`` among themselves.
+
+    The given queue is in Slurm's order; without an ``order`` it is returned unchanged.
+    """
     if order is None or not queue.jobs:
         return queue
     return queue.taken(exchanged(queue.jobs, list(map(is_ordered, queue.jobs)), order.places(look, *queue[:2])))
@@ -165,7 +171,8 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed",
     for at in begun:
         job, request, places = queue.jobs[at], queue.requests[at], places_of(state, at)
         if is_ours(job):
-            # If a reservation begins before the job ends, the job may use nodes of it only as the pass placed it.
+            # Nodes of a reservation that begins before the job ends are allowed only if the pass placed the job on some
+            # of them. Then the job keeps exactly its places.
             masks, avoided = request.masks, _reserved(state, now + queue.limits_s[at])
             if avoided[list(places)].any():
                 masks = np.isin(np.arange(cluster.size), list(places))[None]
@@ -182,7 +189,7 @@ def plan(look: Look, is_ours: Callable[[SlurmJob], bool], name: str = "unnamed",
 
 
 class Present(NamedTuple):
-    """The resources that running jobs hold on a cluster, and pinned jobs, whose nodes are promised to them."""
+    """The resources of a cluster that running jobs hold or that are promised to pinned jobs."""
 
     running: list[RunningJob]
     free: IntArray  # amounts on each node, shape ``(m, R)``
@@ -256,7 +263,9 @@ class Queue(NamedTuple):
 
 
 def started_alone(look: Look, job: SlurmJob, gone: Sequence[SlurmJob] = ()) -> PlannedWindow | None:
-    """Return the choice that Slurm had when it started a job: its nodes, and everything that no other job held then.
+    """Return the window that Slurm solved when it started a job: the job, and all that no other job held then.
+
+    Its greedy solution has the nodes that Slurm chose.
 
     Returns None if the request is not understood, if the job has only one node, or if it is unknown what was idle.
 
@@ -268,7 +277,7 @@ def started_alone(look: Look, job: SlurmJob, gone: Sequence[SlurmJob] = ()) -> P
         The job that has started.
     gone
         Jobs that had nodes before and are no longer listed, see `Look.gone_since`. Such a job is known to have ended
-        before ``job`` started only if they have a node in common with too few cores for both.
+        before ``job`` started only if the two jobs have a node in common with too few cores for both.
     """
     if job.request is None or len(job.allocated) < 2:
         return None
@@ -318,7 +327,7 @@ def _fault(job: SlurmJob, now: float) -> str:
         return "held in Slurm (priority 0)"
     if job.reason not in WAITING:
         return f"Slurm's reason for waiting is {job.reason}"
-    # The begin time of a job that is held here is not its user's.
+    # A job that the service holds has a begin time set by the service, not by its user.
     if job.begin_s > now and not job.is_delayed:
         return "its begin time has not come"
     return ""

@@ -12,7 +12,7 @@ from allocopt.simulator.shared.present import waits_without_arrivals
 from allocopt.simulator.shared.state import SharedMachine
 
 MOST_JOBS = 2000
-"""Number of waiting jobs, the first in Slurm's order, that are simulated, which takes some tenths of a second."""
+"""Largest number of waiting jobs that are simulated, the first in Slurm's order; this takes some tenths of a second."""
 
 
 class Savings(NamedTuple):

@@ -98,8 +98,8 @@ class Limits:
     solve
         Limit of the solver for each window.
     hold
-        After which a held job may begin if the hold is not renewed. While Slurm does not answer, holds are renewed for
-        as long again.
+        After which a held job may begin if the hold is not renewed. While Slurm does not answer, holds are
+        still renewed for this long.
     pin
         After which a pin ends if the job has not started.
     """
@@ -270,7 +270,7 @@ class Service:
         self._states.write(self.journal, look)
 
     def _check_alone(self, look: Look) -> None:
-        # An array counts once: its tasks appear one after another with its mark.
+        # An array counts once, because its tasks appear one after another with the mark of the array.
         # Marks of running jobs count, too: these may be requeued.
         marks = {(job.id.partition("_")[0], job.admin_comment): job.mark.get("by", 0) for job in look.jobs}
         older = frozenset(mark for mark, by in marks.items() if 0 < by < self._begun_ms)
@@ -354,7 +354,7 @@ class Service:
         return chosen
 
     def _judge(self, look: Look) -> None:
-        # After one period the remaining starts are not judged, or holds would end meanwhile.
+        # Stop judging after one period; otherwise holds would end meanwhile.
         end = time.monotonic() + self.limits.period
         gone = look.gone_since(self._judged or look)
         self._judged = look
@@ -386,7 +386,7 @@ class Service:
         waiting = _at_once(look, chosen)
         self._held = {job.id for job in waiting if job.is_marked and not job.is_pinned}
         end = time.monotonic() + self.limits.period
-        # Jobs whose turn has come are first. If many are new, the last ones are held only after the next look.
+        # Handle the chosen jobs first. If many jobs are new, the last of them are held only after the next look.
         for job in sorted(waiting, key=lambda job: job.id not in chosen):
             if job.is_pinned:
                 self._end_pin(look, job, later)
@@ -431,7 +431,7 @@ class Service:
                 look, "unpinned", job, {**cleared(job), **self._as_held(job, later)}, why=f"node {gone[0]} is not up"
             )
         elif not -self.limits.pin <= since <= self.limits.pin:
-            # Slurm has a reason that is unknown here, and another pin would not change it.
+            # Slurm did not start it for a reason that is unknown here, and another pin would not help.
             self._refused.add(job.id)
             why = f"did not start within {self.limits.pin:g} s"
             self._do(look, "unpinned", job, {**cleared(job), **FREE}, why=why)
@@ -443,7 +443,7 @@ class Service:
         return f"{MARK},by={self._begun_ms},nice={job.nice}"
 
     def _is_mine(self, job: SlurmJob) -> bool:
-        # A job with the mark of a younger service gets this one's mark, which makes the younger one end.
+        # A job with the mark of a younger service gets the mark of this service, which makes the younger one end.
         return job.is_marked and job.mark.get("by", 0) <= self._begun_ms
 
     def _as_held(self, job: SlurmJob, until: str) -> dict[str, str]:
@@ -544,7 +544,7 @@ def _at_once(look: Look, chosen: Container[str]) -> list[SlurmJob]:
 
 @contextmanager
 def _only_one(config: Mapping[str, str]) -> Iterator[None]:
-    """Keep this user from a second service of the cluster on this machine. Others are noticed by their marks."""
+    """Keep this user from running a second service of a cluster on this machine; others are noticed by their marks."""
     name, port = config.get("ClusterName", ""), config.get("SlurmctldPort", "")
     with only_service(f"{name}-{port}", f"manages cluster {name}"):
         yield

@@ -44,13 +44,13 @@ from allocopt.errors import AllocoptError, BadFileError, MissingPackageError
 from allocopt.files.cells import instant_s
 
 MARK = "allocopt"
-"""First word of the administrator's comment of a job that is held, pinned or put in another place of the queue here."""
+"""First word of the administrator's comment of a job that a service has held, pinned or moved in the queue."""
 USABLE = frozenset(("idle", "mixed", "allocated", "planned"))
 """States of nodes on which jobs start. A state with a flag, such as ``idle*``, is not among them."""
 WAITING = MAY_START | {"BeginTime"}
 """Reasons of pending jobs that may start as soon as there is room, if their begin time has come."""
 NO_LIMIT_S = 1e8
-"""Longest run time in seconds that is expected of a job without a limit."""
+"""Time limit in seconds that is assumed for a job without one."""
 ANSWER_S = 60.0
 """Seconds to wait for an answer."""
 _LEFT = ("het_job_id", "resv_name", "excluded_nodes", "required_nodes")
@@ -98,7 +98,7 @@ class SlurmJob:
     begin_s
         When it may start at the earliest.
     start_s, end_s
-        When it started and ended; while it runs, its end is by its limit.
+        When it started and ended; while it runs, the end is start plus limit.
     request
         Its request; None if it is not understood.
     fault
@@ -112,7 +112,7 @@ class SlurmJob:
     together
         Hostlist of the ids of all tasks of its array that Slurm lists as one job; empty if there are none.
     nice
-        Its nice value, which is subtracted from its priority; set by its user or here.
+        Its nice value, which is subtracted from its priority; set by its user or by a service.
     restarts
         How often Slurm has requeued it, for any reason.
     """
@@ -152,7 +152,7 @@ class SlurmJob:
 
     @property
     def is_marked(self) -> bool:
-        """Whether it is held, pinned or put in another place of the queue here."""
+        """Whether a service has held, pinned or moved it in the queue."""
         return re.split("[ ,]", self.admin_comment)[0] == MARK
 
     @property
@@ -161,13 +161,13 @@ class SlurmJob:
 
         ``priority`` before the job was held; ``by``, the time at which the service began, in ms; ``pinned`` and
         ``requeued``, the times of these, in s; ``least`` and ``most``, the nodes that the job asked for; ``nice``
-        before the job was put in another place of the queue.
+        before the job was moved in the queue.
         """
         return {key: int(value) for key, value in _MARKED.findall(self.admin_comment)} if self.is_marked else {}
 
     @property
     def own_priority(self) -> int:
-        """Its priority without the effects of a hold or a change of its place in the queue here."""
+        """Its priority without the effects of a service that holds it or moves it in the queue."""
         return self.mark.get("priority", self.priority + self.nice - self.own_nice)
 
     @property
@@ -177,23 +177,23 @@ class SlurmJob:
 
     @property
     def is_placed(self) -> bool:
-        """Whether it was put in another place of the queue here."""
+        """Whether a service has moved it in the queue."""
         return "nice" in self.mark
 
     @property
     def is_delayed(self) -> bool:
-        """Whether its begin time was set here, because it is held or pinned."""
+        """Whether a service has set its begin time, because it holds or pins the job."""
         return self.is_marked and not self.is_placed
 
     @property
     def is_pinned(self) -> bool:
-        """Whether it is pinned to nodes here."""
+        """Whether a service has pinned it to nodes."""
         return "pinned" in self.mark
 
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """Nodes that jobs placed here may not use from a start until an end: a reservation."""
+    """A reservation: nodes that the service gives to no job from a start until an end."""
 
     start_s: float
     end_s: float
@@ -234,7 +234,7 @@ class Look:
         return {name: number for number, name in enumerate(self.cluster.topology.nodes)}
 
     def held(self, *jobs: SlurmJob) -> tuple[IntArray, IntArray]:
-        """Return the nodes of some jobs, and the amounts that these hold on each, counted as in `Cluster.capacity`."""
+        """Return the nodes of some jobs, and the amounts that the jobs hold on each node, as in `Cluster.capacity`."""
         told: dict[int, tuple[int, int, int]] = {}
         for job in jobs:
             for name, (cores, memory, gpus) in job.allocated.items():
@@ -257,7 +257,7 @@ class Look:
         """Return the jobs that have nodes, and one that waits, like a queue that is read from files.
 
         If the waiting job gets room ``in_one_leaf``, its ``--switches`` is met anyway and left out. Nodes and begin
-        times that were set here are left out, too. Raises `BadFileError` if a value cannot be read.
+        times that a service has set are left out, too. Raises `BadFileError` if a value cannot be read.
         """
         jobs, expander, lines = {job.id: job for job in self.jobs}, HostlistExpander(), []
         for told in self.listed:
@@ -523,7 +523,7 @@ def slurm_job(told: Mapping[str, Any]) -> SlurmJob:
     limit = _number(told.get("time_limit"))
     request, fault = None, ""
     strange = [key for key in _LEFT if _is_told(told.get(key))]
-    # The node list of a job that is pinned here is the pin's.
+    # The required nodes of a pinned job are those of the pin, not of its user.
     required = str(told.get("required_nodes") or "")
     if required and re.match(rf"{MARK} .*\bpinned=", str(told.get("admin_comment"))):
         strange.remove("required_nodes")

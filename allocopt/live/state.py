@@ -21,7 +21,7 @@ LOOK_S = 10.0
 
 @dataclass(slots=True)
 class StateWriter:
-    """Writes the changes that looks at a cluster show into a journal. ``about`` describes the service in a state."""
+    """Writes the changes that looks at a cluster show into a journal. ``about`` describes the service."""
 
     about: Mapping[str, object] = field(default_factory=dict)
     _files: int = 0

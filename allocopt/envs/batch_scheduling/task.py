@@ -60,7 +60,7 @@ class MeanWait:
 
 @dataclass(frozen=True, slots=True)
 class Makespan:
-    """Minus the makespan: a job that starts costs its delay of the last end, over ``unit_s``, which is positive."""
+    """Minus the makespan: a job that starts costs the time by which it delays the last end, over ``unit_s`` (> 0)."""
 
     unit_s: float = HOUR_S
     kind: ClassVar[int] = MAKESPAN
@@ -68,7 +68,7 @@ class Makespan:
 
 @dataclass(frozen=True, slots=True)
 class Utilization:
-    """The share of the processor-seconds up to the last end that started jobs hold; a step gains its change.
+    """The share of all processor-seconds up to the last end that the started jobs hold; a reward is its change.
 
     Once all jobs have started, this is the utilization of the machine.
     """
@@ -256,14 +256,14 @@ def _step_and_describe_all(
 
 
 LUBLIN_PROCESSORS = 256
-LUBLIN_JOBS = 10_000  # jobs drawn if no workload is given, or twice an episode if that is more
+LUBLIN_JOBS = 10_000  # jobs drawn if no workload is given; twice as many as in an episode if that is more
 
 BackfillName = Literal["none", "easy"]
 BACKFILLS: dict[BackfillName, Backfill] = {"none": Backfill.NONE, "easy": Backfill.EASY}
 
 
 class BatchSchedulingEpisodes(Compiled):
-    """Episodes of consecutive jobs, all over until `begin` is called; a jobset is the number of the first job."""
+    """Episodes of consecutive jobs, over until `begin` is called; the number of a jobset is that of its first job."""
 
     layout = LAYOUT
 
@@ -323,7 +323,7 @@ class BatchScheduling(Task[BatchSchedulingEpisodes, Float32Array]):
     Parameters
     ----------
     workload
-        The jobs, or a file of them (SWF, Batsim JSON, the NSA paper's text; packed too); each episode plays some of
+        The jobs, or a file of them (SWF, Batsim JSON, the NSA paper's text; also .gz); each episode plays some of
         them. None: 10,000 jobs of the Lublin-Feitelson model, drawn at the first `reset` and at every `reset` with a
         ``seed``.
     processors

@@ -29,7 +29,7 @@ METRICS: dict[str, Callable[[QuotaSchedule], float]] = {
 }
 DRAWN_QUEUES = 16  # number of queues that the seed of a reset draws if no jobs are given
 WALLTIME_FACTOR, BETWEEN_S = 1.25, 120.0
-"""Limit over run time, and mean seconds between submissions, of drawn queues; the same as in `allocopt reproduce`."""
+"""Ratio of limit to run time, and mean seconds between submissions, of drawn queues, as in `allocopt reproduce`."""
 
 MEANINGS = {
     "host_cpu": "busy share of the host's cores, now",
@@ -99,7 +99,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class MeanResponse:
-    """Minus the mean response time of all jobs, in hours: each job costs from its submission to its end."""
+    """Minus the mean response time of all jobs, in hours: each job costs the time from its submission to its end."""
 
     def so_far(self, simulation: AskingSimulation) -> float:
         """Return minus the mean hours from each job's submission to now, or to its end if it has ended."""
@@ -278,12 +278,14 @@ class Coallocation(Task[CoallocationEpisodes, Float32Array]):
         episode="""\
 Jobs start on cores of their own as under EASY, and share cores as under ASAX ([asax.md](asax.md)). At every scheduling
 point the agent is asked about each guest, oldest host first: the answer is its new quota. Then it is asked about each
-waiting job, in the order of the queue, with each running job that can be its host, the one with the most idle cores
-first: the answer is the job's quota, or 0 for no. After the first host with a quota the next job follows. The episode
-ends when no question is left. `episodes.question()` holds the question with all that is known of it.""",
+waiting job, in the order of the queue, with each running job that can be its host, the host with the most idle cores
+first: the answer is the job's quota, or 0 for none. Once a job has a quota, the next job follows. The episode ends when
+no question is left. `episodes.question()` holds the question with all that is known of it.""",
         action="The number of a quota, in the order of `options.percents`; 0 for none.",
-        mask="All, but for a guest that already has a quota 0 is illegal and keeps the quota.",
-        seen="Shape (17 + 2 A,) for A applications: the numbers below, then both applications, one-hot: host, guest.",
+        mask="All actions are legal, except 0 for a guest that already has a quota: then 0 keeps this quota.",
+        seen="""\
+Shape (17 + 2 A,) for A applications: the numbers below, then one-hot codes of the host's and of the guest's
+application.""",
         meanings={"Host, guest and cluster": MEANINGS},
         rewards=(Capacity, MeanResponse),
         example="""\

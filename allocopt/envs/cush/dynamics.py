@@ -47,10 +47,10 @@ class Weights:
     Parameters
     ----------
     waiting
-        Weight of the paper's local reward (section 3.2), paid after every action: minus the sum of wait over length of
+        Weight of the paper's local reward (section 3.2), paid after every action: minus the sum of wait / length over
         the jobs that wait then, in the queue or the backlog.
     normalized_turnaround
-        Weight of the gain in normalized turnaround time. Every timestep costs 1 over length for each waiting job; when
+        Weight of the gain in normalized turnaround time. Every timestep costs 1 / length for each waiting job; when
         a job is chosen, a correction makes its total cost exact. Over an episode the gains add up to 1 - mean
         normalized turnaround time.
     penalty
@@ -227,7 +227,7 @@ def _fill_slots(episode: Episode) -> None:
 
 @inlined
 def _over_length(episode: Episode, waits: bool) -> float:
-    # Sum of wait over length of the jobs in slots and backlog (section 3.2), or the part that one timestep adds to it.
+    # Sum of wait / length over the jobs in slots and backlog (section 3.2), or what one timestep adds to it.
     state, now, total = episode.state, episode.state.clock[0].now, 0.0
     for slot in range(episode.slots.size):
         job = episode.slots[slot]
@@ -410,7 +410,7 @@ JOB_MEANINGS = {
     "wait_over_response": "wait / (wait + length)",
     "fits": "1 if the job can start now",
     "delay": "time t until it can start if no other job is chosen, t / (t + 10)",
-    "area": "a, length times the larger of its shares of the CPUs and GPUs, a / (a + 10)",
+    "area": "area a (length x the larger of its shares of the CPUs and of the GPUs), a / (a + 10)",
     "rank": "share of the slots with a shorter job",
     "cpus_left": "CPUs that stay free if it starts / all CPUs; 0 if it cannot start now",
     "gpus_left": "GPUs that stay free if it starts / all GPUs; 0 if it cannot start now",

@@ -131,8 +131,8 @@ class Recipe:
     def draw(self, machine: Machine, model: PenaltyTable | Measurements, rng: np.random.Generator) -> JobSet:
         """Draw a jobset by a locality model in timesteps, or from measured jobs.
 
-        The measured jobs of a set run on GPUs of one type, which is drawn for the set. An agent sees this type, the
-        family of each job and its batch size. The shares of types of the recipe are ignored.
+        If ``model`` holds measured jobs, all jobs of a set run on GPUs of one type, which is drawn for the set. An
+        agent sees this type, the family of each job and its batch size. The recipe's shares of types are ignored.
         """
         n = self.jobs
         arrival, length, request = self.shapes(machine, rng)

@@ -178,7 +178,7 @@ class CushEpisodes(Compiled):
         return cast(IntArray, np.maximum(self._batch.slots, 0) + self._batch.jobs_at[self.tally["jobset"], :1])
 
     def tell(self, jobset: int, traits: FloatArray) -> None:
-        """Set the traits that agents see from now on of the jobs of a jobset, shape ``(n, K)``; see `JobSet`."""
+        """Set what agents see from now on: the traits of the jobs of a jobset, shape ``(n, K)``; see `JobSet`."""
         first, end = self._batch.jobs_at[jobset]
         self._batch.traits[first:end] = traits
 
@@ -206,8 +206,8 @@ class CushEpisodes(Compiled):
         """Run the first episode to its end, always starting the job in the queue with the lowest value.
 
         Values and policies have shape ``(n,)``; equal values are taken in the order of the jobs. Values of shape
-        ``(k, n)`` are k lists, of which every start uses the next one in turn. If the job with the lowest value does
-        not fit, ``backfill`` decides which others may start.
+        ``(k, n)`` are k lists; every start uses the next list, and the first one follows the last. If the job with the
+        lowest value does not fit, ``backfill`` decides which others may start.
         """
         numbers, how = np.array(np.atleast_2d(values), dtype=float), np.array(policies, dtype=np.int64)
         n = len(self.jobsets[jobset])

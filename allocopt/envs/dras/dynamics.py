@@ -50,9 +50,9 @@ class Weights:
     mean_wait
         Weight of minus the mean wait of the episode's jobs, in ``unit_s``.
     mean_square_wait
-        Weight of minus the mean of the squares of these waits.
+        Weight of minus the mean of the squared waits.
     longest_wait
-        Weight of minus the longest of these waits.
+        Weight of minus the longest wait.
     bounded_slowdown
         Weight of minus the mean bounded slowdown; the part of each job is paid when it starts.
     unit_s
@@ -251,7 +251,7 @@ def _first_legal(episode: Episode) -> int:
 
 @inlined
 def _gained(total: _Tally, weights: Weights, n: int) -> float:
-    # Total of the gains by the waits so far of n jobs; a reward contains its change.
+    # Total of the gains of n jobs so far; a reward contains its change.
     return -(
         weights.mean_wait * total.wait_s / (n * weights.unit_s)
         + weights.mean_square_wait * total.square_wait / (n * weights.unit_s * weights.unit_s)

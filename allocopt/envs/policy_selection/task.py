@@ -85,7 +85,7 @@ class _Tally(EpisodeTally, Protocol):
     total_reward: float  # sum of the rewards so far
     energy_j: float  # of the whole machine since the first submission
     makespan_s: float  # seconds since the first submission
-    # Sums over the jobs submitted so far of the seconds since their submission, up to their end, and of its square.
+    # Sums, over the jobs submitted so far, of the seconds from submission to end (or now), and of their squares.
     flow_time_s: float
     square_flow_time: float
     # Sum, over the actions so far, of the billions of cycles per second that were computed right after them.
@@ -201,7 +201,7 @@ def _act(episode: Episode, action: int) -> None:
         if task != IDLE:
             speed += episode.state.jobs[task].speed
     tally.computing += speed
-    # In a stalled episode the jobs would wait for ever: it is over although they have not ended.
+    # In a stalled episode the jobs would wait for ever, so the episode is over although they have not ended.
     tally.over = to_decision(episode.state, episode.multicore) in (OVER, STALLED)
     _measure(episode)
     tally.reward = _worth(tally, kind) - before
@@ -237,9 +237,9 @@ MEANINGS = {
     "node": "for each node: free memory / memory; 1 if its memory is unlimited",
     "processor": "for each processor: memory bandwidth that its tasks do not ask for / its bandwidth; 1 if unknown",
     "core": "for each core: current speed (nominal speed if it is idle) / speed of the fastest core",
-    "power": "current power, with its part of the power that the cores of its processor share / the most that any core "
-    "can draw",
-    "left": "time left of its task by the estimate / the estimate; 0 after the estimate is over",
+    "power": "current power (with the core's part of the power that the cores of a processor share) / the most that "
+    "any core can draw",
+    "left": "estimated time left of the core's task / the task's estimate; 0 once the estimate is over",
     "queue": "over the waiting jobs, minimum, quartiles and maximum of: the estimate, x / (x + 1 h)",
     "tasks": "tasks / cores of the machine",
     "memory": "memory of a task, x / (x + 1 GB)",

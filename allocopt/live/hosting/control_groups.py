@@ -21,7 +21,7 @@ from allocopt.live.hosting.processes import PROC, started_at
 PREFIX = "allocopt-guest"
 """Prefix of the names of guests' groups.
 
-It is followed by the PID namespace, the id of the process that made the group, when that process started, and a number.
+It is followed by the PID namespace, the id and the start time of the process that made the group, and a number.
 """
 JOB_PREFIX = "job_"
 """Prefix of the name of Slurm's group of a job, which contains the groups of its steps and tasks."""
@@ -60,11 +60,14 @@ class Version:
         return []
 
     def place_beside(self, pid: int, host_cores: int, proc: Path = PROC) -> "GroupPlace":
-        """Return where the group of a guest competes with a process of its host. Raises `ProcessLookupError`."""
+        """Return the place at which the group of a guest competes with a process of its host.
+
+        Raises `ProcessLookupError` if that process has ended.
+        """
         path = self.path_of(pid, proc)
         job = next((at for at, part in enumerate(path) if part.startswith(JOB_PREFIX)), None)
         if job is None and (self.number == 1 or not path):
-            # The guest's group is made in the host's, where it competes with each thread of the host.
+            # The guest's group is made in the host's group, where it competes with each thread of the host.
             return GroupPlace(self.mount.joinpath(*path), self.default_weight, ())
         own = self.mount.joinpath(*path[: len(path) if job is None else job + 1])
         try:

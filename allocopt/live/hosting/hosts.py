@@ -94,7 +94,7 @@ class SlurmHosts:
             if not self.has_opted_in(job):
                 continue
             for node in job.allocated.keys() & set(self.nodes):
-                # For a task of an array scontrol needs its own job id, not ARRAY_TASK.
+                # For a task of an array, scontrol needs the task's own job id, not ARRAY_TASK.
                 pids = self.slurm.processes_of(str(told["job_id"]), node)
                 if pids and os.getpid() not in Processes.now().with_descendants(pids):
                     name, cores = f"{job.id}@{node}", max(1, job.allocated[node][0])

@@ -72,7 +72,7 @@ class Kin:
     _known: dict[int, int] = field(init=False, default_factory=dict)  # when each started, because ids are used again
 
     def alive(self, named: Collection[int], all_: Processes) -> set[int]:
-        """Return the ids of those that are alive. An id that was given to a later process does not count."""
+        """Return the ids of the job's processes that are alive. An id reused by a later process does not count."""
         for pid in named:
             if pid in all_.started:
                 self._known.setdefault(pid, all_.started[pid])
@@ -90,9 +90,9 @@ class Use:
     run_s: float  # processor time, all threads together
     delay_s: float  # time for which threads were ready to run, and waited
     memory_bytes: int  # that they occupy now
-    # The share of the slowest thread, and the part of the time in which it ran or was ready to. The slowest thread is
-    # the busy thread with the least share; a job whose threads wait for each other is as slow as this one. If no thread
-    # is busy, both are of all threads together.
+    # Both values below are those of the slowest thread: its share, and the part of the time in which it ran or was
+    # ready to run. The slowest thread is the busy thread with the least share, because a job whose threads wait for
+    # each other is as slow as that thread. If no thread is busy, both values are those of all threads together.
     share: float = 1.0
     busy: float = 0.0
 
@@ -104,7 +104,7 @@ class Watch:
     _seen: dict[int, tuple[int, int]] | None = field(init=False, default=None)
 
     def look(self, pids: Iterable[int], seconds: float, proc: Path = PROC) -> Use:
-        """Return the use by some processes in the seconds since the last look, nothing at the first one.
+        """Return the use by some processes in the seconds since the last look; at the first look, only their memory.
 
         Threads that have ended since then are not counted.
         """

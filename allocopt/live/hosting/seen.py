@@ -1,4 +1,4 @@
-"""Measurements of hosts and guests from their processes, in the terms of the simulation's quotas."""
+"""Measurements of hosts and guests from their processes, in the form that quota policies get in a simulation."""
 
 import math
 import os
@@ -18,8 +18,8 @@ from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 _LEAST_SHARE = 1e-9  # smallest share of busy cores that is reported for a host, which must be above 0
 _SHARES = 100  # steps of this share: a host with less than 1 % of its cores busy counts as idle
 _LEAST_SHARE_OF_DEMAND = 1e-3  # smallest share of its demand that a job is assumed to get
-_NEWEST = 0.3  # weight of the newest look in the share of its demand that a busy host gets without a guest
-_LIMIT_OVER_RUN = 1.25  # ratio of limit and run time, if only the limit is known
+_NEWEST = 0.3  # weight of the newest look in the average `Seen.share_alone`, if the host was busy all the time
+_LIMIT_OVER_RUN = 1.25  # assumed ratio of limit to run time, if only the limit is known
 _NO_LIMIT_S = 1e8  # limit that is used for a host without one
 _LEAST_LEFT_S = 1.0  # shortest remaining time of a job that has not ended
 MIB_PER_CORE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20 / (os.cpu_count() or 1)
@@ -28,24 +28,24 @@ MIB_PER_CORE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20 
 
 @dataclass(slots=True)
 class Seen:
-    """A job that is measured again and again. Its demand is the time in which its threads run or are ready to."""
+    """A job that is measured at every look. Its demand is the time in which its threads run or are ready to run."""
 
     watch: Watch = field(init=False, default_factory=Watch)
     processor_s: float = field(init=False, default=0.0)
-    seconds: float = field(init=False, default=0.0)  # for which it was looked at
-    alone_s: float = field(init=False, default=0.0)  # in which it would have done the same alone
+    seconds: float = field(init=False, default=0.0)  # for which it was measured
+    alone_s: float = field(init=False, default=0.0)  # in which it would have done the same work alone
     slowdown: float = field(init=False, default=1.0)  # at the last look
     cores: float = field(init=False, default=1.0)  # that its threads demanded at the last look
     memory_mib: float = field(init=False, default=0.0)  # largest so far
     share_alone: float = field(init=False, default=1.0)  # share of demand that its slowest thread gets without a guest
 
     def record(self, use: Use, seconds: float, *, is_alone: bool) -> None:
-        """Add what it did in some seconds, without a guest or beside another job."""
+        """Add the use of the last seconds; ``is_alone`` states that no other job shared the cores."""
         if is_alone:
             self.share_alone += _NEWEST * use.busy * (use.share - self.share_alone)
             self.slowdown = 1.0
         else:
-            # A guest lengthens only the time in which the job is ready to run.
+            # Sharing cores lengthens only the time in which the job runs or is ready to run.
             longer = 1.0 - min(1.0, max(_LEAST_SHARE_OF_DEMAND, use.share) / self.share_alone)
             self.slowdown = 1.0 / (1.0 - use.busy * longer)
         self.cores = (use.run_s + use.delay_s) / seconds
@@ -72,10 +72,10 @@ class SeenHost(Seen):
     guest: "SeenGuest | None" = field(init=False, default=None)
     percent: int = field(init=False, default=0)  # quota of the guest
     slow_looks: int = field(init=False, default=0)  # looks in a row at which it was too slow
-    slow_since_s: float = field(init=False, default=0.0)  # beginning of the time that the first of them measured
+    slow_since_s: float = field(init=False, default=0.0)  # beginning of the time that the first of these looks measured
 
     def run_alone_s(self, now: float) -> float:
-        """Return the seconds after which it would have come as far as it is now, without guests."""
+        """Return the seconds that it would have needed without guests to get as far as it is now."""
         return max(0.0, now - self.host.start_s - self.seconds) + self.alone_s
 
     def progress(self, now: float, expected_s: Mapping[str, float]) -> Progress:

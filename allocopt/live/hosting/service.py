@@ -1,7 +1,7 @@
 """The service that runs guests on the cores of running jobs, as decided by a policy that divides cores.
 
-It looks at hosts and guests again and again, shows them to the policy as a simulation would, and carries out its
-decisions. A guest whose host suffers or ends is paused and waits again. Hosts are not changed.
+At every look it measures hosts and guests, shows them to the policy as a simulation would, and carries out the policy's
+decisions. If a host becomes too slow or ends, its guest is paused and waits again. Hosts are not changed.
 """
 
 import os
@@ -122,7 +122,7 @@ class HostingService:
         self._is_away = False  # whether Slurm does not answer
 
     def run(self, seconds: float | None = None) -> tuple[Outcome, ...]:
-        """Serve until all guests have ended, for some seconds, or until Ctrl-C; then kill guests that are left."""
+        """Serve until all guests have ended, the seconds are over, or Ctrl-C; then kill the guests that are left."""
         began = time.time()
         with ExitStack() as stack:
             stack.enter_context(only_service("guests", "runs guests on this machine"))
@@ -186,7 +186,7 @@ class HostingService:
                 self.journal.write("host found", now, host=name, application=found.application, cores=found.cores)
             was_suspended, host.host = host.host.is_suspended, found
             if found.is_suspended and not was_suspended:
-                # Slurm may give its cores to other jobs.
+                # While the host is suspended, Slurm may give its cores to other jobs.
                 self._pause_guest(host, now, "the host is suspended")
                 host.rests_until_s = np.inf
             elif was_suspended and not found.is_suspended:
@@ -196,7 +196,7 @@ class HostingService:
         return True
 
     def _look(self, now: float, seconds: float) -> None:
-        """Look at all processes: end guests and hosts that are gone, measure the others, relieve hosts that suffer."""
+        """Look at all processes: note which guests and hosts ended, measure the others, pause guests of slow hosts."""
         self._looks += 1
         for guest in self._guests:
             if guest.process is not None and guest.code is None and guest.process.poll() is not None:

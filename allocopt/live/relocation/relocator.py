@@ -112,7 +112,7 @@ class Relocator:
         for gang in gangs:
             is_soon = time.monotonic() - self._solved_s.get(gang.id, -_AGAIN_S) < _AGAIN_S
             if not is_soon and self._situations.get(gang.id) != situation:
-                # A plan takes time, so a look makes only one.
+                # A plan takes time, so make only one per look.
                 self._situations[gang.id] = situation
                 self._solved_s[gang.id] = time.monotonic()
                 self._plan(look, gang, solving)
@@ -202,7 +202,7 @@ def first_in_line(look: Look) -> list[SlurmJob]:
 
 def _stands_in_line(job: SlurmJob, now_s: float) -> bool:
     waits = job.state == "PENDING" and job.priority > 0 and job.reason in WAITING and not job.is_pinned
-    # The begin time of a job that is held here is not its user's.
+    # A job that the service holds has a begin time set by the service, not by its user.
     return waits and (job.begin_s <= now_s or job.is_delayed)
 
 

@@ -1,8 +1,8 @@
-"""Carries out a relocation by ``scontrol requeue``, step by step: a step begins when a look shows the last one done.
+"""Carries out a relocation by ``scontrol requeue``, step by step: a step begins when a look shows the one before done.
 
 The next action follows from what a look shows: an unanswered request is repeated if it had no effect. A job is marked
-in its administrator's comment before it is requeued. Slurm would let it begin after two minutes; a pin to its new nodes
-starts it earlier. A reservation, which ends automatically, keeps the gang's nodes free.
+in its administrator's comment before it is requeued. Slurm would let the job begin after two minutes; a pin to its new
+nodes starts it earlier. A reservation, which ends automatically, keeps the gang's nodes free.
 """
 
 import math
@@ -25,7 +25,7 @@ RESERVATION = "allocopt_"
 """Prefix of the names of reservations that keep the nodes of a gang."""
 HOUR_S = 3600.0
 HOLD_S = 60.0  # seconds of a hold of a job that has left; reservations last twice as long; both are renewed
-# States of nodes, as sinfo writes them, that the relocation itself causes, and the state after slurmctld restarts.
+# First words of the node states in sinfo that the relocation itself causes, or (unknown) a restart of slurmctld.
 _PASSING_STATES = ("completing", "reserved", "unknown")
 
 
@@ -189,7 +189,7 @@ class Requeue:
             self._end(look, course, "relocation dropped", why=str(error))
 
     def _end(self, look: Look, course: Course, event: str, **told: object) -> None:
-        # Its holds and its reservation are released as leftovers.
+        # `_free_leftovers` releases the holds and the reservation of the course.
         self._course = None
         gang, requeued = course.plan.gang.id, len(course.requeued)
         self.journal.write(event, look.now_s, job=gang, requeued=requeued, **told)
@@ -235,7 +235,7 @@ class Requeue:
         course.pinned.add(job.id)
 
     def _hold_on(self, look: Look, course: Course) -> None:
-        """Renew the holds of jobs that have left their nodes and whose turn has not come."""
+        """Renew the holds of jobs that have left their nodes and are not pinned to new ones yet."""
         until = f"{datetime.fromtimestamp(look.now_s + HOLD_S, UTC):%Y-%m-%dT%H:%M:%S}"
         held = [
             job.id

@@ -98,7 +98,7 @@ def test_no_solution_within_the_limit_is_4(spawn: Run, plug_ins: dict[str, str],
     arguments = ("--solver", "fails", "--solution", tmp_path / "solutions", "--json")
     answer = spawn("solve", "@tiny", *arguments, variables=plug_ins)
     assert answer.code == 4
-    assert answer.lines_of_error == ["allocopt: no solution was found within the limit of at least one instance"]
+    assert answer.lines_of_error == ["allocopt: no solution was found within the limit for at least one instance"]
     for row in answer.rows:
         assert (row["status"], row["objective"], row["bound"], row["gap"]) == ("UNKNOWN", None, None, None)
     assert len(answer.rows) == 3

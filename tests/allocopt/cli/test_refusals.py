@@ -139,7 +139,7 @@ USAGE = {
         "--nodelist topology.conf": "has another topology than the 8 nodes of",
     },
     "solve windows.jsonl --exclude-nodes": {
-        "9-7": "hold '9-7', must ascend within",
+        "9-7": "hold '9-7', which must ascend within",
         "1,": "hold '', must be numbers",
         "5000": "exclude_nodes: paper-0: node 5000 is outside 0..999",
         "0-999": "exclude_nodes: paper-0: ask for",

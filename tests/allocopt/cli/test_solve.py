@@ -103,7 +103,7 @@ def test_verify_accepts_what_solvers_write_and_nothing_less(
 def test_a_valid_solution_is_said_to_be_with_all_its_digits(run: Run, tiny: Path, tmp_path: Path) -> None:
     assert run("solve", tiny, *SCAS, "--solution", tmp_path).code == 0
     path = tmp_path / "tiny-fat-tree-0.json"
-    said = f"{path}: valid, scas, objective 15000; its bound 15000 fits, but is not checked; use --bound\n"
+    said = f"{path}: valid, scas, objective 15000; its bound 15000 is consistent, but not proved again; use --bound\n"
     for instances in (tiny, "@tiny"):
         answer = run("verify", instances, path)
         assert (answer.code, answer.out, answer.err) == (0, said, "")

@@ -86,7 +86,7 @@ def test_an_input_that_changed_is_named_and_nothing_is_run(run: Run, folder: Pat
     answer = run("rerun", out, "--json")
     assert (answer.code, answer.out) == (3, "")
     assert answer.lines_of_error == [
-        f"allocopt: {out}: inputs: {folder / 'jobs.swf'} changed since, or cannot be found",
+        f"allocopt: {out}: inputs changed since then, or cannot be found: {folder / 'jobs.swf'}",
     ]
 
 
