@@ -29,9 +29,14 @@ import numpy as np
 
 {example}```
 
-The prefix `allocopt.envs:` imports the module that registers the environments; after `import allocopt` it may be left
-out. This agent starts the shortest job. The baseline is slot 0 at every step: FCFS with EASY backfilling, or FCFS
-without backfilling if `backfill="none"`.
+Gymnasium 1.0 and later loads no plug-ins: the prefix `allocopt:` makes `gymnasium.make` import the package, which
+registers the environments. After `import allocopt` the prefix may be left out. The same id works wherever a library
+calls `gymnasium.make`: `stable_baselines3.common.env_util.make_vec_env("allocopt:allocopt/DRAS-v0")`,
+`torchrl.envs.GymEnv("allocopt:allocopt/DRAS-v0")`. The environment checkers of Gymnasium, Stable-Baselines3 and TorchRL
+accept all environments (`tests/allocopt/envs/test_checkers.py`).
+
+This agent starts the shortest job. The baseline is slot 0 at every step: FCFS with EASY backfilling, or FCFS without
+backfilling if `backfill="none"`.
 
 ## Common features
 
@@ -49,7 +54,7 @@ without backfilling if `backfill="none"`.
 Many environments run in one thread and, except for co-allocation, in one compiled call:
 
 ```python
-envs = gymnasium.make_vec("allocopt.envs:allocopt/BatchScheduling-v0", num_envs=64)
+envs = gymnasium.make_vec("allocopt:allocopt/BatchScheduling-v0", num_envs=64)
 observations, info = envs.reset(seed=1)
 observations, rewards, terminated, truncated, info = envs.step(info["action_mask"].argmax(axis=1))
 ```

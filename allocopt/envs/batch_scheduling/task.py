@@ -359,7 +359,7 @@ returns all metrics of what the agent did.""",
         meanings={"A slot": MEANINGS},
         rewards=(BoundedSlowdown, MeanWait, Makespan, Utilization),
         example="""\
-env = gymnasium.make("allocopt.envs:allocopt/BatchScheduling-v0")
+env = gymnasium.make("allocopt:allocopt/BatchScheduling-v0")
 observation, info = env.reset(seed=1)
 over = False
 while not over:

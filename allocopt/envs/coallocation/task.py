@@ -291,7 +291,7 @@ application.""",
         example="""\
 from allocopt.envs.coallocation.task import CoallocationOptions
 
-env = gymnasium.make("allocopt.envs:allocopt/Coallocation-v0", cores=64, options=CoallocationOptions(period_s=60.0))
+env = gymnasium.make("allocopt:allocopt/Coallocation-v0", cores=64, options=CoallocationOptions(period_s=60.0))
 observation, info = env.reset(seed=1)
 over = False
 while not over:

@@ -56,7 +56,7 @@ COPIES: tuple[Callable[[Any], Any], ...] = (copy.deepcopy, lambda env: pickle.lo
 def make(name: str, count: int | None = None, arguments: dict[str, Any] | None = None) -> Any:
     given = ARGUMENTS[name]() if arguments is None else arguments
     if count is None:
-        return gymnasium.make(f"allocopt.envs:{name}", disable_env_checker=True, **given).unwrapped
+        return gymnasium.make(f"allocopt:{name}", disable_env_checker=True, **given).unwrapped
     return gymnasium.make_vec(name, num_envs=count, **given).unwrapped
 
 
