@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -242,6 +242,7 @@ class Model:
         strategy: str = "free",
         time_limit: float | None = 10.0,
         seed: int = 0,
+        display: bool | TextIO = False,
     ) -> Answer:
         """Solve the window with the jobs added so far; see `allocopt.solve`.
 
@@ -253,7 +254,8 @@ class Model:
         names = named.nodes if isinstance(named, NamedTree) else ()
         check_window_solver(solver)
         chosen = window_solver(solver, problem.kind)
-        return Answer(problem, solve(problem, solver=chosen, time_limit=time_limit, seed=seed), names)
+        result = solve(problem, solver=chosen, time_limit=time_limit, seed=seed, display=display)
+        return Answer(problem, result, names)
 
 
 def _strategy(name: str) -> Strategy:

@@ -13,9 +13,8 @@ def command(as_json: Json = False) -> None:
     from allocopt.errors import AllocoptError, MissingPackageError
     from allocopt.plugins import Fence
     from allocopt.problems.instances import shipped_problems
-    from allocopt.problems.kind import get_kind
+    from allocopt.problems.kind import get_kind, shown_objective
     from allocopt.report.provenance import package_versions, provenance
-    from allocopt.report.rows import shown
     from allocopt.solving.protocol import get_solver, kinds_of_solver, solver_names
     from allocopt.solving.solve import prepare, solve
 
@@ -37,7 +36,7 @@ def command(as_json: Json = False) -> None:
                     # The limit excludes compiling.
                     prepare(solver, [posed])
                     result = solve(posed, solver=solver, time_limit=10.0)
-                    value = "no solution" if result.objective is None else shown(problem, result.objective)
+                    value = "no solution" if result.objective is None else shown_objective(problem, result.objective)
                     found.append(f"{strategy or problem.kind} {result.status} {value}")
             checks[name] = f"works: {', '.join(found)} ({', '.join(dict.fromkeys(versions))})"
         except MissingPackageError as error:

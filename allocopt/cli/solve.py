@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from allocopt.problems.base import Problem
     from allocopt.report.rows import SolveRow
     from allocopt.solving.protocol import Solver
-    from allocopt.solving.result import Incumbent, Result
+    from allocopt.solving.result import Result
 
 _OWN = (
     *("instances", "strategy", "solver", "time_limit", "iterations", "gap", "seed", "options"),
@@ -67,7 +67,7 @@ class SolveOptions:
     certify: Annotated[
         bool, typer.Option("--certify", help="Check every bound, even if this takes more than a tenth of the solve.")
     ] = False
-    verbose: Annotated[bool, typer.Option("--verbose", help="Print every improvement on stderr.")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print the log of each solve on stderr.")] = False
     as_json: Json = False
 
 
@@ -103,7 +103,6 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
     try:
         for problem in problems:
             budget = Budget(spec.time_limit, spec.iterations, spec.gap)
-            told = _print_incumbent if asked.verbose else None
             try:
                 # Standard output is for rows, so output of the solver goes to standard error.
                 with prints_on_stderr():
@@ -114,7 +113,7 @@ def run(spec: SolveSpec, asked: SolveOptions) -> list[dict[str, Any]]:
                         budget=budget,
                         certify=asked.certify,
                         warm_start=start,
-                        on_incumbent=told,
+                        display=sys.stderr if asked.verbose else False,
                     )
             except SolveInterrupted as interruption:
                 result = interruption.result
@@ -248,21 +247,11 @@ def _warm_start(problem: "Problem", path: Path) -> object:
     return start
 
 
-def _print_incumbent(incumbent: "Incumbent") -> None:
-    from allocopt.solving.result import gap_between
-
-    gap = gap_between(incumbent.objective, incumbent.bound)
-    bound = "-" if incumbent.bound is None else f"{incumbent.bound:.3f}"
-    shown = "-" if gap is None else f"{100 * gap:.3f} %"
-    columns = f"objective {incumbent.objective:16.3f}  bound {bound:>16}  gap {shown:>10}"
-    print(f"{incumbent.time_s:10.3f} s  {columns}", file=sys.stderr)
-
-
 def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: "NamedTree | None") -> "SolveRow":
-    from allocopt.problems.kind import kind_of
+    from allocopt.problems.kind import kind_of, shown_objective
     from allocopt.problems.placement.problem import PlacementProblem, Placements
     from allocopt.problems.topology import Allocation, TopologyProblem
-    from allocopt.report.rows import SolveRow, shown
+    from allocopt.report.rows import SolveRow
     from allocopt.solving.solution_files import write_solution
 
     lists, found = {}, result.solution
@@ -283,7 +272,7 @@ def _report(problem: "Problem", result: "Result", asked: SolveOptions, cluster: 
         print(json.dumps({**asdict(row), **extra}, allow_nan=False), flush=True)
         return row
     gap = "" if row.gap is None else f"  gap {100 * row.gap:.3f} %"
-    cost = "no solution" if row.objective is None else shown(problem, row.objective)
+    cost = "no solution" if row.objective is None else shown_objective(problem, row.objective)
     how = f"{row.instance}  {row.strategy or row.kind}  {row.solver}  {row.status}"
     remark = "" if found is None else kind_of(problem).remark(problem, found)
     proof = f"  {result.proof}" if result.proof else ""

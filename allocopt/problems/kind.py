@@ -153,6 +153,10 @@ class ProblemKind(ABC, Generic[P, S]):
         """Return the strategy of a problem; None if the kind has no strategies."""
         return None
 
+    def size_of(self, problem: P) -> str:
+        """Return the size of a problem in words, such as ``6 jobs, 40 nodes``; empty if the kind does not state it."""
+        return ""
+
     def asked(self, problem: P) -> str:
         """Return in words what solvers must support to take a problem, apart from its size."""
         return self.strategy_of(problem) or f"{self.name} problems"
@@ -213,6 +217,17 @@ def kind_name(problem: Problem) -> str:
         fault = "must be a problem, such as one of the list that `read_problems(file)` returns"
         raise UsageError(f"the problem is {shown(problem)}, {fault}")
     return name
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, such as ``1 node`` or ``1,000 nodes``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def shown_objective(problem: Problem, objective: float) -> str:
+    """Return an objective as text, with the decimals of its kind or six significant digits."""
+    decimals = kind_of(problem).decimals
+    return f"{objective:.6g}" if decimals is None else f"{objective:,.{decimals}f}"
 
 
 def is_maximized(kind: str) -> bool:

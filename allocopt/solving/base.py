@@ -12,7 +12,7 @@ from allocopt.problems.certificate import Certificate
 from allocopt.problems.kind import get_kind, kind_of
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import IncumbentCallback, Solver
-from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.result import Incumbent, Result, Status, StopReason
 from allocopt.solving.run import Run
 from allocopt.version import __version__
 
@@ -112,18 +112,18 @@ def ask(solver: Solver, asked: Problem, budget: Budget, seed: int, problem: Prob
     kind = kind_of(problem)
     ranks = {strategy: rank for rank, strategy in enumerate(kind.strategies)}
     wide = ranks.get(kind.strategy_of(asked) or "", 0) - ranks.get(kind.strategy_of(problem) or "", 0)
-    result = solver.solve(
-        asked,
-        budget,
-        seed,
-        run.solution if wide == 0 else None,
-        (lambda incumbent: run.foresee(incumbent.objective)) if wide <= 0 else None,
-    )
+
+    def report(incumbent: Incumbent) -> None:
+        objective = incumbent.objective if wide <= 0 else None
+        bound = incumbent.bound if wide >= 0 else None
+        run.foresee(objective, bound, solver=incumbent.solver or solver.name)
+
+    result = solver.solve(asked, budget, seed, run.solution if wide == 0 else None, report)
     run.interrupted = result.status is Status.INTERRUPTED or result.stopped_by is StopReason.INTERRUPTED
     if result.status is Status.INFEASIBLE:
         run.prove_infeasible()
     if result.solution is not None and wide <= 0:
-        run.offer(result.solution, result.objective)
+        run.offer(result.solution, result.objective, solver=result.solver)
     if result.bound is not None and wide >= 0:
-        run.prove(result.bound, result.certificate)
+        run.prove(result.bound, result.certificate, solver=result.solver)
     return result.stopped_by

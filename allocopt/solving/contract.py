@@ -107,10 +107,12 @@ def _look_at_answer(solver: Solver, problem: Problem) -> None:
     _claim(0.0 <= told[0].time_s and told[-1].time_s <= result.runtime_s, "an incumbent has a time outside the solve")
     sign = sign_of(problem)
     for before, after in pairwise(told):
-        _claim(sign * after.objective < sign * before.objective, "an incumbent is no better than the one before")
         _claim(before.time_s <= after.time_s, "an incumbent is older than the one before")
         bounds = [-np.inf if one.bound is None else sign * one.bound for one in (before, after)]
         _claim(bounds[0] <= bounds[1], "a bound is weaker than the one before")
+        gain = sign * (before.objective - after.objective)
+        is_better = gain > 0.0 or (gain == 0.0 and bounds[0] < bounds[1])
+        _claim(is_better, "an incumbent is no better than the one before")
 
 
 def _look_at_promises(solver: Solver, problem: Problem) -> None:

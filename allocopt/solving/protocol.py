@@ -91,7 +91,7 @@ class Solver(Protocol[P_contra, S]):
         """Solve a problem that the solver takes, within the budget.
 
         The seed determines all random choices. The warm start is a feasible solution, and the answer is never worse.
-        ``on_incumbent`` is called with every improvement.
+        ``on_incumbent`` is called with every better solution, and may be called with tighter bounds between them.
         """
 
 

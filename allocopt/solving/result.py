@@ -44,11 +44,16 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Incumbent:
-    """A point of the trajectory: the best objective ``time_s`` seconds after the start, and the bound at that time."""
+    """A point of the trajectory: the best objective ``time_s`` seconds after the start, and the bound at that time.
+
+    ``solver`` names the one that found the objective, or proved a tighter bound of the same objective; inside ``auto``
+    and other solvers that run several, it is the inner one. It is ``warm start`` for a given solution.
+    """
 
     time_s: float
     objective: float
     bound: float | None
+    solver: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ class Result(Generic[S]):
     seed: int
     solver: str
     version: str  # of the solver
-    incumbents: tuple[Incumbent, ...] = ()  # trajectory of improvements
+    incumbents: tuple[Incumbent, ...] = ()  # trajectory of better solutions, and of tighter bounds between them
     certificate: Certificate[Any] | None = None  # proof of the bound; None if the solver gives none
     is_certified: bool = False  # whether the bound was computed again from the certificate, outside the solver
 

@@ -12,6 +12,8 @@ from allocopt.solving.protocol import IncumbentCallback, Solver
 from allocopt.solving.result import Incumbent, Result, Status, StopReason, gap_between, sign_of, tolerance_of
 
 AnyCertificate = Certificate[Any] | Callable[[], Certificate[Any]] | None
+BOUND_EVERY_S = 1.0  # time after which every tighter bound is a point of the trajectory
+WARM_START = "warm start"
 
 
 class Run:
@@ -43,11 +45,15 @@ class Run:
         self._sign = sign_of(problem)
         self._on_incumbent = on_incumbent
         self._incumbents: list[Incumbent] = []
+        self._reported_bound: float | None = None
         if warm_start is not None:
-            self.offer(warm_start)
+            self.offer(warm_start, solver=WARM_START)
 
-    def offer(self, solution: Any, objective: float | None = None) -> bool:
-        """Take a feasible solution if it is better than the incumbent; return whether it is."""
+    def offer(self, solution: Any, objective: float | None = None, *, solver: str | None = None) -> bool:
+        """Take a feasible solution if it is better than the incumbent; return whether it is.
+
+        ``solver`` names the solver inside this one that found it.
+        """
         if objective is None:
             objective = self._problem.objective(solution)
         if self.objective is not None and self._sign * objective >= self._sign * self.objective:
@@ -55,30 +61,50 @@ class Run:
         # Keep the answer before calling the callback, which may raise Ctrl-C.
         self.solution, self.objective = solution, objective
         self._stop_if_close()
-        self.foresee(objective)
+        self.foresee(objective, solver=solver)
         return True
 
-    def foresee(self, objective: float) -> None:
-        """Add an objective to the trajectory if it is better than the last one; its solution may come later.
+    def foresee(self, objective: float | None = None, bound: float | None = None, *, solver: str | None = None) -> None:
+        """Add a better objective or a tighter bound to the trajectory; solution and certificate may come later.
 
-        A solver that runs inside another one reports its objectives immediately, and its solution at its end.
+        A solver that runs inside another one reports both immediately, and its solution and certificate at its end. A
+        tighter bound alone is added if it halves the distance to the objective, or `BOUND_EVERY_S` seconds after the
+        last point.
         """
-        if self._incumbents and self._sign * objective >= self._sign * self._incumbents[-1].objective:
-            return
-        incumbent = Incumbent(self.clock.elapsed(), objective, self.bound)
+        if bound is not None and self._is_tighter(bound, self._reported_bound):
+            self._reported_bound = bound
+        last = self._incumbents[-1] if self._incumbents else None
+        if objective is None or (last is not None and self._sign * objective >= self._sign * last.objective):
+            if last is None or not self._is_news(last):
+                return
+            objective = last.objective
+        incumbent = Incumbent(self.clock.elapsed(), objective, self._reported_bound, solver or self._solver.name)
         self._incumbents.append(incumbent)
         if self._on_incumbent is not None:
             self._on_incumbent(incumbent)
 
-    def prove(self, bound: float, certificate: AnyCertificate = None) -> None:
+    def _is_news(self, last: Incumbent) -> bool:
+        """Return whether the bound is worth a point after the last one, whose objective is still the best."""
+        if self.interrupted or self._reported_bound is None or self._proves(last.objective, last.bound):
+            return False
+        left = self._sign * (last.objective - self._reported_bound)
+        before = math.inf if last.bound is None else self._sign * (last.objective - last.bound)
+        return left <= before / 2 or (left < before and self.clock.elapsed() - last.time_s >= BOUND_EVERY_S)
+
+    def prove(self, bound: float, certificate: AnyCertificate = None, *, solver: str | None = None) -> None:
         """Take a valid bound if it is tighter than the current one.
 
         ``certificate`` proves the bound, or is a function that makes the certificate. The function is called when the
-        solve ends, if this bound is still the tightest.
+        solve ends, if this bound is still the tightest. ``solver`` names the solver inside this one that
+        proved it.
         """
-        if math.isfinite(bound) and (self.bound is None or self._sign * bound > self._sign * self.bound):
+        if self._is_tighter(bound, self.bound):
             self.bound, self.certificate = bound, certificate
             self._stop_if_close()
+            self.foresee(None, bound, solver=solver)
+
+    def _is_tighter(self, bound: float, other: float | None) -> bool:
+        return math.isfinite(bound) and (other is None or self._sign * bound > self._sign * other)
 
     def prove_infeasible(self) -> None:
         """Record that there is no solution, unless one has been found."""
@@ -88,9 +114,13 @@ class Run:
         """Return whether incumbent and bound are equal within the tolerance, or the problem is proved infeasible."""
         if self.infeasible:
             return True
-        if self.objective is None or self.bound is None:
+        return self._proves(self.objective, self.bound)
+
+    def _proves(self, objective: float | None, bound: float | None) -> bool:
+        """Return whether a bound is equal to an objective within the tolerance, or excludes better ones."""
+        if objective is None or bound is None:
             return False
-        return self._sign * (self.objective - self.bound) <= tolerance_of(self.objective)
+        return self._sign * (objective - bound) <= tolerance_of(objective)
 
     def _stop_if_close(self) -> None:
         gap = gap_between(self.objective, self.bound)

@@ -4,7 +4,8 @@ import math
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any
+from dataclasses import replace
+from typing import Any, ParamSpec, TextIO, TypeVar
 
 from allocopt.errors import (
     AllocoptError,
@@ -20,10 +21,14 @@ from allocopt.problems.base import Problem
 from allocopt.problems.kind import kind_name, kind_of
 from allocopt.solving.budget import Budget
 from allocopt.solving.certify import certified, time_to_check
+from allocopt.solving.log import log_of
 from allocopt.solving.protocol import IncumbentCallback, Solver, get_solver, solver_names
-from allocopt.solving.result import Incumbent, Result
+from allocopt.solving.result import Result
 from allocopt.solving.verify import verify, verify_result
 from allocopt.values import converted
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 
 VERIFYING_S, VERIFYING_SHARE = 0.0005, 0.1  # time reserved for verifying an answer, and its largest share of a limit
 
@@ -47,6 +52,7 @@ def solve(
     certify: bool = False,
     warm_start: Any = None,
     on_incumbent: IncumbentCallback | None = None,
+    display: bool | TextIO = False,
 ) -> Result:
     """Solve a problem with any solver, and verify the answer and its bound.
 
@@ -78,13 +84,15 @@ def solve(
     warm_start
         A feasible solution; the answer is never worse.
     on_incumbent
-        Called with every improvement.
+        Called with every better solution, and with tighter bounds between them, at most one per second.
+    display
+        Whether to print a log of the solve on standard output; or the text stream to print it on.
 
     Raises
     ------
     UsageError
         If the solver does not exist, does not take this problem, or the problem is too large for it; or if a limit or
-        the seed is out of range.
+        the seed is out of range, or ``display`` is neither a bool nor a stream.
     InvalidSolutionError
         If the warm start breaks a rule, or the solver returned a wrong answer or bound.
     PluginError
@@ -101,6 +109,7 @@ def solve(
         problem = kind_of(problem).posed(problem, strategy)
     chosen = get_solver(solver, None, kind_name(problem)) if isinstance(solver, str) else solver
     check_takes(chosen, problem)
+    log = log_of(problem, display)
     if warm_start is not None:
         verify(problem, warm_start)
     missing = unloaded({*chosen.kernels(problem), *check_kernels(problem)})
@@ -108,16 +117,19 @@ def solve(
         load_stored(missing)
     else:
         make_ready(missing)
+    log.begin(chosen, budget, seed)
     # Imports and loading, which happen once per process, do not count.
     if missing or len(sys.modules) > n_modules:
         clock = budget.start()
     # Reserve time for verifying the answer within the limit.
     clock.started -= min(VERIFYING_S, VERIFYING_SHARE * clock.remaining())
-    granted = clock.grant(1.0, budget.iterations, budget.gap)
-    result = _fenced(chosen, problem, granted, seed, warm_start, on_incumbent)
+    granted = log.budget(clock.grant(1.0, budget.iterations, budget.gap))
+    result = _fenced(chosen, problem, granted, seed, warm_start, log.callback(on_incumbent))
     verify_result(problem, result)
     allowed_s = math.inf if certify else time_to_check(result, budget.seconds, clock.elapsed())
-    return certified(problem, result, allowed_s).unless_interrupted()
+    result = certified(problem, result, allowed_s)
+    log.end(result)
+    return result.unless_interrupted()
 
 
 def check_kernels(problem: Problem) -> Iterable[Callable[..., Any]]:
@@ -133,20 +145,25 @@ def _fenced(
     warm_start: Any,
     on_incumbent: IncumbentCallback | None,
 ) -> Result:
-    # An error is blamed on the solver, unless the caller's `on_incumbent` raised it.
+    # An error is blamed on the solver, unless a function of the caller raised it.
     callers: list[Exception] = []
 
-    def tell(incumbent: Incumbent) -> None:
-        assert on_incumbent is not None, "only passed to the solver if there is a callback"
-        try:
-            on_incumbent(incumbent)
-        except Exception as error:
-            callers.append(error)
-            raise
+    def watched(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
+        def call(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                callers.append(error)
+                raise
 
+        return call
+
+    if budget.is_cancelled is not None:
+        budget = replace(budget, is_cancelled=watched(budget.is_cancelled))
+    told = None if on_incumbent is None else watched(on_incumbent)
     try:
         with Fence(f"solver {solver.name!r}"):
-            return solver.solve(problem, budget, seed, warm_start, tell if on_incumbent else None)
+            return solver.solve(problem, budget, seed, warm_start, told)
     except (InvalidProblemError, InvalidSolutionError) as error:
         # Problem and warm start have been checked before, so the fault is in the answer.
         raise WrongAnswerError(f"solver {solver.name!r} returned a wrong answer: {error}") from error

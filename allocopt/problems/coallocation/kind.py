@@ -7,7 +7,7 @@ from allocopt.problems.certificate import Certificate
 from allocopt.problems.coallocation.interference import Sharing
 from allocopt.problems.coallocation.pairs import MOST_TERMS, MOST_TRIPLES
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, verify_coallocation
-from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
+from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage, counted
 
 
 class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
@@ -49,6 +49,10 @@ class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
             return None
         given = f"{triples:,} hosts x guests x quotas, {terms:,} with the stages"
         return f"it has {given}; at most {MOST_TRIPLES:,} and {MOST_TERMS:,} are supported"
+
+    def size_of(self, problem: CoallocationProblem) -> str:
+        hosts, guests = counted(len(problem.hosts), "host"), counted(len(problem.guests), "guest")
+        return f"{hosts}, {guests}, {counted(len(problem.quotas), 'quota')}"
 
     def stages(self, problem: CoallocationProblem) -> Sequence[Stage]:
         return (Stage(("assignment", "cp-sat", "scip", "highs", "greedy")),)

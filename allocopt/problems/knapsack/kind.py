@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from allocopt.problems.certificate import Certificate
-from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
+from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage, counted
 from allocopt.problems.knapsack.packing import MOST_JOBS, MOST_PLACES
 from allocopt.problems.knapsack.problem import KnapsackProblem, Selection, verify_selection
 
@@ -48,6 +48,9 @@ class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):
         if places > MOST_PLACES:
             return f"it has {places:,} jobs times resources and slots, at most {MOST_PLACES:,} are supported"
         return None
+
+    def size_of(self, problem: KnapsackProblem) -> str:
+        return f"{counted(len(problem.jobs), 'job')}, {counted(len(problem.resources), 'resource')}"
 
     def stages(self, problem: KnapsackProblem) -> Sequence[Stage]:
         return (Stage(("dp", "cp-sat", "scip", "highs", "greedy")),)

@@ -5,7 +5,7 @@ from typing import Any
 
 from allocopt.cluster.topology import hop_costs
 from allocopt.problems.certificate import Certificate
-from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
+from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage, counted
 from allocopt.problems.placement.problem import PlacementProblem, Placements, verify_placements
 
 # Most pairs (jobs times nodes) of a program, which then takes up to about a minute; seconds per pair.
@@ -44,6 +44,9 @@ class PlacementKind(ProblemKind[PlacementProblem, Placements]):
 
     def trivial(self, problem: PlacementProblem) -> Placements:
         return Placements(((),) * len(problem.jobs))
+
+    def size_of(self, problem: PlacementProblem) -> str:
+        return f"{counted(len(problem.jobs), 'job')}, {counted(problem.size, 'node')}"
 
     def stages(self, problem: PlacementProblem) -> Sequence[Stage]:
         pairs = len(problem.jobs) * problem.size

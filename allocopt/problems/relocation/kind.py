@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
+from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage, counted
 from allocopt.problems.relocation.order import ordered
 from allocopt.problems.relocation.problem import GETS_NODES, Relocation, RelocationProblem, verify_relocation
 
@@ -38,6 +38,10 @@ class RelocationKind(ProblemKind[RelocationProblem, Relocation]):
             return None
         running = [None if number in leaving else job.places for number, job in enumerate(problem.running)]
         return ordered(problem, running, ((),) * len(problem.waiting)).relocation
+
+    def size_of(self, problem: RelocationProblem) -> str:
+        running, gangs = counted(len(problem.running), "running job"), counted(len(problem.waiting), "waiting gang")
+        return f"{running}, {gangs}, {counted(problem.size, 'node')}"
 
     def stages(self, problem: RelocationProblem) -> Sequence[Stage]:
         rule, whole = ("cheapest-first",), ("highs", "cp-sat", "scip")

@@ -7,7 +7,7 @@ from allocopt.cluster.topology import hop_costs
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.certificate import Certificate
-from allocopt.problems.kind import DATA, Codec, Generator, NodeMap, ProblemKind, Stage
+from allocopt.problems.kind import DATA, Codec, Generator, NodeMap, ProblemKind, Stage, counted
 from allocopt.problems.topology.problem import Allocation, TopologyProblem, verify_allocation
 
 FEW_JOBS = 12
@@ -66,6 +66,10 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
 
     def strategy_of(self, problem: TopologyProblem) -> str:
         return str(problem.strategy)
+
+    def size_of(self, problem: TopologyProblem) -> str:
+        idle, nodes = len(problem.idle_nodes), counted(problem.topology.size, "node")
+        return f"{counted(len(problem.jobs), 'job')}, {idle:,} of {nodes} idle"
 
     def asked(self, problem: TopologyProblem) -> str:
         return SIDE_CONSTRAINTS if problem.has_side_constraints else str(problem.strategy)
