@@ -6,6 +6,7 @@ repository hpcschedule, and the CTC SP2 and Sandia Ross logs of the Parallel Wor
 
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -68,7 +69,7 @@ def cut(workload: Workload, data: Path, folder: Path) -> list[TopologyProblem]:
     return allocopt.read_problems(out)
 
 
-def measured(problems: list[TopologyProblem]) -> list[BenchRow]:
+def measured(problems: list[TopologyProblem]) -> Sequence[BenchRow]:
     """Run every contender on every window; gaps are to the optima that ``dp`` proves."""
     dp = allocopt.get_solver("dp")
     known = {}
@@ -77,7 +78,7 @@ def measured(problems: list[TopologyProblem]) -> list[BenchRow]:
             result = allocopt.solve(problem, strategy="scas", solver=dp, time_limit=60.0)
             proved = result.status is Status.OPTIMAL
             known[problem.name] = {"scas": BestKnown(float(result.objective or 0), proved)}
-    return compare(problems, CONTENDERS, budget=Budget(LIMIT_S), known=known)
+    return compare(problems, CONTENDERS, budget=Budget(LIMIT_S), known=known).rows
 
 
 def compared(workload: Workload, data: Path) -> tuple[str, dict[tuple[str, str], list[Cell]]]:

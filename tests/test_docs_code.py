@@ -28,7 +28,12 @@ from allocopt.traces.text import Swf
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("guide/*.md")), *sorted(DOCS.glob("*.md")), DOCS / "api" / "index.md"]
+PAGES = [
+    ROOT / "README.md",
+    *sorted(DOCS.glob("guide/*.md")),
+    *sorted(DOCS.glob("*.md")),
+    *sorted(DOCS.glob("api/*.md")),
+]
 TRACES = {"trace.swf.gz": 256, "jobs.swf": 128}
 """Traces of which pages speak, and the processors of their machines; small ones are drawn in their places."""
 

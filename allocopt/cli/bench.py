@@ -62,6 +62,7 @@ def _bench(
     from allocopt.report.terminal import summary_table
     from allocopt.solving.budget import Budget
     from allocopt.solving.solution_files import FILE_NAME, best_known_beside, read_best_known
+    from allocopt.tables import RowTable
 
     if out is not None:
         check_suffix(out, ".csv", ".json")
@@ -88,7 +89,7 @@ def _bench(
 
     with finished_rows(out, grid, limits, workers, take, "solves"):
         if out is not None:
-            write_table(out, [{**row.as_dict(), **facts} for row in rows])
+            write_table(out, [{**row, **facts} for row in RowTable(tuple(rows)).records()])
     if trajectory is not None:
         TrajectoryRow.write(trajectory, (point for row in rows for point in TrajectoryRow.of(row.solve, row.points)))
     # With --json, standard output holds only rows, so that other programs can read it.

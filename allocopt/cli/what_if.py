@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from allocopt.experiments.cells import Cell, Row
     from allocopt.experiments.simulations import Site
     from allocopt.report.html.sections.what_if import WhatIfPage
-    from allocopt.report.what_if import WhatIfRow
-    from allocopt.report.what_if_groups import GroupRow
+    from allocopt.report.what_if_rows import WhatIfRows
     from allocopt.simulator.what_if import WhatIf
 
 
@@ -149,6 +148,7 @@ def _what_if(
     from allocopt.cluster.cluster import Cluster
     from allocopt.experiments.grids import what_if_grid
     from allocopt.report.rows import check_suffix
+    from allocopt.report.what_if_rows import WhatIfRows
 
     if out is not None:
         out = out if out.suffix and not out.is_dir() else out / "what-if.csv"
@@ -168,7 +168,7 @@ def _what_if(
     grid = what_if_grid(asked, *named, with_schedules=bool(schedules) or page is not None)
     answer = _Answer(
         asked=asked,
-        granted=granted,
+        rows=WhatIfRows(granted=granted),
         node_names=found.node_names,
         simulations=len(grid.cells),
         jobs_csv=jobs_csv,
@@ -183,7 +183,7 @@ def _what_if(
                 answer.write(out, groups_out)
     finally:
         # An interrupted run prints what is finished.
-        if answer.rows and not as_json:
+        if answer.rows.combinations and not as_json:
             print(answer.tables(screen_width()))
     if page is not None:
         page.write(_assumed(site, compared, named, remarks))
@@ -194,7 +194,7 @@ class _Answer:
     """Rows of combinations and of groups of jobs so far, and where they are printed and written."""
 
     asked: "WhatIf"
-    granted: float
+    rows: "WhatIfRows"
     node_names: tuple[str, ...]
     simulations: int  # total number, finished or not
     jobs_csv: Path | None
@@ -202,23 +202,14 @@ class _Answer:
     page: "WhatIfPage | None"
     prints_rows: bool
     prints_groups: bool
-    rows: "list[WhatIfRow]" = field(default_factory=list)
-    groups: "list[GroupRow]" = field(default_factory=list)
 
     def take(self, cell: "Cell", held: "Row") -> None:
         """Add a finished combination, and print and write what the options ask for."""
         from allocopt.experiments.grids import schedule_of
-        from allocopt.report.combination import baseline
         from allocopt.report.schedule_files import write_schedule_csv
-        from allocopt.report.what_if import WhatIfRow
-        from allocopt.report.what_if_groups import GroupRow, beside_baselines
 
-        row = replace(WhatIfRow.stored(held["row"]), granted=self.granted)
-        row = row.beside(baseline([*self.rows, row]))
-        self.rows.append(row)
-        own = beside_baselines([GroupRow.stored(each) for each in held["groups"]], self.groups)
-        self.groups += own
-        done = f"{len(self.rows)} of {self.simulations}: {row.name}, {row.runtime_s:.1f} s"
+        row, own = self.rows.add(held)
+        done = f"{len(self.rows.combinations)} of {self.simulations}: {row.name}, {row.runtime_s:.1f} s"
         print(f"allocopt: {done}", file=sys.stderr, flush=True)
         if self.prints_rows:
             # Programs that read rows of combinations get rows of groups only with --by.
@@ -234,16 +225,16 @@ class _Answer:
         """Write the table of combinations, and that of groups if there are any."""
         from allocopt.report.rows import write_table
 
-        write_table(out, [asdict(row) for row in self.rows])
-        if self.groups:
-            write_table(groups_out, [asdict(row) for row in self.groups])
+        write_table(out, self.rows.combinations.records())
+        if self.rows.groups:
+            write_table(groups_out, self.rows.groups.records())
 
     def tables(self, width: int | None) -> str:
         """Return tables and verdicts for a terminal."""
         from allocopt.report.what_if import what_if_tables
         from allocopt.report.what_if_groups import group_tables
 
-        parts = [what_if_tables(self.rows, width), group_tables(self.groups, width)]
+        parts = [what_if_tables(self.rows.combinations.rows, width), group_tables(self.rows.groups.rows, width)]
         return "\n\n".join(filter(None, parts))
 
 

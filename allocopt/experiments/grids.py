@@ -30,6 +30,7 @@ from allocopt.problems.kind import get_kind, kind_of, working_kinds
 from allocopt.report.rows import BenchRow, SimulateRow, SolveRow, TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
 from allocopt.report.what_if_groups import GroupRow
+from allocopt.report.what_if_rows import WhatIfRows
 from allocopt.reproduction import ReproductionRequest, get_reproduction
 from allocopt.simulator.groups import GROUPINGS
 from allocopt.simulator.metrics import measure
@@ -41,6 +42,7 @@ from allocopt.solving.protocol import Solver, get_solver, kinds_of_solver
 from allocopt.solving.result import Result
 from allocopt.solving.solution_files import NO_STRATEGY, BestKnown
 from allocopt.solving.solve import check_available, solve
+from allocopt.tables import RowTable
 from allocopt.traces.workload import COLUMNS, Workload
 
 _PATIENCE_S = 300.0  # Time that a cell may take in addition to its solve
@@ -276,16 +278,23 @@ def compare(
     seeds: Sequence[int] = (0,),
     budget: Budget | None = None,
     known: BestKnownValues | None = None,
-) -> list[BenchRow]:
+) -> RowTable[BenchRow]:
     """Solve every problem with every solver and seed, one after the other in this process, as ``allocopt bench`` does.
 
     A solver leaves out the problems and strategies that it does not take; ``NAME:STRATEGY`` runs it only under that
     strategy. Without a budget each solve may take 10 s.
+
+    Raises
+    ------
+    UsageError
+        If a solver or strategy does not exist, or a solver takes none of the kinds or strategies.
+    MissingPackageError
+        If a solver needs a package that is not installed.
     """
     grid, _, kernels = bench_grid(problems, solvers, strategies, seeds, budget or Budget(10.0))
     make_ready(kernels)
     rows = run(grid, Store(None, {}), lambda: nullcontext(Here(grid)))
-    return [bench_row(cell, row, known or {}) for cell, row in zip(grid.cells, rows, strict=True)]
+    return RowTable(tuple(bench_row(cell, row, known or {}) for cell, row in zip(grid.cells, rows, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +355,22 @@ def what_if_grid(
         parts.append([[one.name, sorted(asked.described.labels(one).items())] for one in groupings])
     source = digest(parts)
     return Grid(tuple(Cell(task, source) for task in tasks), {source: asked})
+
+
+def what_if(asked: WhatIf, allocators: Sequence[str], schedulers: Sequence[str] = ("easy",)) -> WhatIfRows:
+    """Simulate every combination, one after the other in this process, as ``allocopt what-if`` does.
+
+    The first combination is the one with which others are compared. If there is a record of the site, it comes before.
+
+    Raises
+    ------
+    UsageError
+        If an allocator or scheduler does not exist, or cannot be used on the machine; see `WhatIf.outcomes`.
+    """
+    grid, rows = what_if_grid(asked, allocators, schedulers), WhatIfRows()
+    for held in run(grid, Store(None, {}), lambda: nullcontext(Here(grid))):
+        rows.add(held)
+    return rows
 
 
 def schedule_of(asked: WhatIf, row: Row) -> Schedule:

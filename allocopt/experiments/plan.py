@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import fields, replace
 from glob import glob
 from itertools import product
@@ -15,7 +15,8 @@ from pydantic import Field
 from allocopt.cluster.cluster import Cluster
 from allocopt.cluster.multicore import Machine
 from allocopt.errors import AllocoptError, BadFileError, MissingPackageError, UsageError
-from allocopt.experiments.cells import Cell, Grid, Task, digest
+from allocopt.experiments.cells import Cell, Grid, Row, Task, digest
+from allocopt.experiments.engine import Here, run
 from allocopt.experiments.grids import (
     SimulateTask,
     SolveTask,
@@ -25,15 +26,20 @@ from allocopt.experiments.grids import (
 )
 from allocopt.experiments.simulations import PreparedSimulation, SimulationInputs
 from allocopt.experiments.specs import BackfillName, Seconds, SettingFields, SimulationSpec
+from allocopt.experiments.store import Store
+from allocopt.experiments.workers import LocalWorkers
 from allocopt.files.faults import bad_file
 from allocopt.files.models import FileModel, Node, Positive, Text, validated
 from allocopt.files.reading import read_toml
 from allocopt.problems.base import Problem
 from allocopt.problems.instances import read_instances
 from allocopt.problems.kind import kind_of
+from allocopt.report.provenance import provenance
+from allocopt.report.rows import check_suffix, write_table
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver
 from allocopt.solving.solve import check_takes
+from allocopt.tables import RowTable
 from allocopt.traces.workload import Workload
 
 _DEFAULT_TIME_LIMIT_S = 10.0  # For each solve, if a file gives neither a time limit nor iterations
@@ -139,6 +145,38 @@ def plan(path: Path) -> Grid:
             cells.setdefault(cell.key, cell)
     read_once = tuple(dict.fromkeys(file.resolve() for file in files))
     return Grid(tuple(cells.values()), given_by, described.attempts, read_once)
+
+
+def sweep(file: Path | str, *, out: Path | str | None = None, workers: int | None = None) -> RowTable[Row]:
+    """Run the grid of a sweep file, as ``allocopt sweep`` does, and return a row for each cell.
+
+    Parameters
+    ----------
+    out
+        Table ``.csv`` or ``.jsonl`` to write. Finished cells are kept in ``OUT.sqlite``: a second call, or the command
+        with the same table, goes on from there. None for no file.
+    workers
+        Number of processes that run cells: a cell that fails has the status ``failed`` and an ``error``. None to run
+        them one after the other in this process: the error of a cell is raised.
+
+    Raises
+    ------
+    BadFileError
+        If the file, or one that it names, cannot be read, or the table cannot be written.
+    UsageError
+        If another run is writing the table, or its name has another suffix.
+    """
+    path, table = Path(file), None if out is None else Path(out)
+    if table is not None:
+        check_suffix(table, ".csv", ".jsonl")
+    grid = plan(path)
+    with closing(Store(table, provenance())) as store:
+        here = nullcontext(Here(grid))
+        found = run(grid, store, lambda: here if workers is None else closing(LocalWorkers(grid, workers)))
+        rows = RowTable(tuple(found))
+        if table is not None:
+            write_table(table, rows.records())
+    return rows
 
 
 def _solves(path: Path, described: _SweepModel) -> _Planned:

@@ -15,6 +15,7 @@ from allocopt.simulator.metrics import JobStatistics, Metrics
 from allocopt.simulator.schedule import Schedule
 from allocopt.solving.result import Result
 from allocopt.solving.solution_files import BestKnown
+from allocopt.tables import column_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +159,6 @@ class SimulateGroupRow:
         return cls(by, group, jobs.jobs, wait.mean, wait.maximum, slowdown.mean, jobs.starved, jobs.mean_hop_cost)
 
 
-def shown(problem: Problem, objective: float) -> str:
-    """Return an objective as text, with the decimals of its kind or six significant digits."""
-    decimals = kind_of(problem).decimals
-    return f"{objective:.6g}" if decimals is None else f"{objective:,.{decimals}f}"
-
-
 def check_suffix(path: Path, *suffixes: str) -> None:
     """Raise `UsageError` unless the name of a table ends in one of the suffixes."""
     if path.suffix not in suffixes:
@@ -171,12 +166,17 @@ def check_suffix(path: Path, *suffixes: str) -> None:
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows as ``.csv``, ``.json`` or ``.jsonl``; the file is replaced when all is written."""
+    """Write rows as ``.csv``, ``.json`` or ``.jsonl``; the file is replaced when all is written.
+
+    A column of a ``.csv`` that a row does not have is an empty cell.
+    """
     if path.suffix == ".jsonl":
         text = "".join(f"{compact_json(row)}\n" for row in rows)
     elif path.suffix == ".json":
         text = json.dumps(list(rows), indent=1, allow_nan=False) + "\n"
     else:
-        cells = [[compact_json(each) if isinstance(each, tuple) else each for each in row.values()] for row in rows]
-        text = csv_text(list(rows[0]), cells) if rows else ""
+        names = column_names(rows)
+        values = [[row.get(name) for name in names] for row in rows]
+        cells = [[compact_json(each) if isinstance(each, tuple) else each for each in row] for row in values]
+        text = csv_text(names, cells) if rows else ""
     write_text(path, text)

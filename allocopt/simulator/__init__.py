@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from allocopt.simulator.scheduler import ListScheduler, Scheduler
     from allocopt.simulator.view import View
     from allocopt.simulator.what_if import WhatIf
-    from allocopt.simulator.window import OptimizationScheduler
+    from allocopt.simulator.window import OptimizationScheduler, SolvedWindow, WindowScheduler
 
 # Modules of the public names.
 _HOMES = {
@@ -28,12 +28,13 @@ _HOMES = {
     "scheduler": ["ListScheduler", "Scheduler"],
     "view": ["View"],
     "what_if": ["WhatIf"],
-    "window": ["OptimizationScheduler"],
+    "window": ["OptimizationScheduler", "SolvedWindow", "WindowScheduler"],
 }
 __all__ = [
     "Allocator", "Backfill", "EventOrder", "ExecutionModel", "HopSlowdown", "ListScheduler", "Metrics",
     "OptimizationScheduler", "OrderKind", "PlaceGuest", "QueueKeys", "QueueOrder", "Requeue", "Reserve", "Rules",
-    "Schedule", "Scheduler", "SetQuota", "Share", "Start", "View", "Wait", "WhatIf", "evaluate",
+    "Schedule", "Scheduler", "SetQuota", "Share", "SolvedWindow", "Start", "View", "Wait", "WhatIf", "WindowScheduler",
+    "evaluate",
 ]  # fmt: skip
 
 

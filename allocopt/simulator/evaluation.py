@@ -53,9 +53,11 @@ def evaluate(
     Raises
     ------
     UsageError
-        If the trace does not state the size of its machine and ``cluster`` is None, or the function does not return a
-        number for each job.
+        If the trace does not state the size of its machine and ``cluster`` is None, ``cluster`` is not a machine, the
+        rule is a class, or the function does not return a number for each job.
     """
+    if isinstance(rule, type):
+        raise UsageError(f"the rule is the class {rule.__name__}, must be an object of it: {rule.__name__}()")
     workload = trace if isinstance(trace, Workload) else read_workload(trace)
     machine = _machine(workload, cluster)
     if isinstance(machine, Cluster):
@@ -90,6 +92,9 @@ def _machine(workload: Workload, cluster: int | Platform | Cluster | Paths | Non
         return cluster
     if cluster is not None:
         paths = [cluster] if isinstance(cluster, str | Path) else cluster
+        if not isinstance(paths, Sequence):
+            choices = "a number of processors, a Platform, a Cluster or files of one"
+            raise UsageError(f"cluster is a {type(cluster).__name__}, must be {choices}")
         return read_cluster([Path(path) for path in paths])
     if workload.machine_processors is None:
         raise UsageError(f"{workload.name} does not state the size of its machine; pass it as `cluster`")

@@ -16,6 +16,7 @@ from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidProblemError, NoSolutionError, UsageError
 from allocopt.problems.base import Strategy
+from allocopt.problems.kind import kind_of
 from allocopt.problems.knapsack.problem import EQUAL_WEIGHTS, LEAST_ESTIMATE_S, KnapsackJob, KnapsackProblem, Reward
 from allocopt.problems.placement.problem import PlacementProblem
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
@@ -30,9 +31,11 @@ from allocopt.simulator.schedule import HOP_COST
 from allocopt.simulator.view import View
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, get_solver
+from allocopt.solving.result import Result
 from allocopt.solving.solve import check_available, solve
 from allocopt.solving.verify import verify
 from allocopt.solving.windows import KINDS, check_window_solver, window_solver
+from allocopt.tables import RowTable
 from allocopt.traces.workload import Workload
 
 # A job for a problem that is made only to check the objective and the weights.
@@ -159,12 +162,66 @@ def _by_periods(period_s: float, view: View) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True)
+class SolvedWindow:
+    """A window of a simulation with its result; fields that a window without a search does not have are None."""
+
+    time_s: float  # of the simulation
+    kind: str  # topology or placement
+    strategy: str | None
+    jobs: int
+    solver: str  # that was asked
+    status: str | None
+    objective: float  # of the allocation, whether the solver found it or not
+    bound: float | None
+    gap: float | None  # as a share of the objective
+    runtime_s: float | None  # wall-clock time of the solve
+    reason: str | None  # why the window was allocated without a search; None if it was not
+
+    @classmethod
+    def of(cls, time_s: float, problem: WindowProblem, result: Result) -> "SolvedWindow":
+        """Return the row of a window that a solver has allocated."""
+        assert result.objective is not None, "it has a solution"
+        return cls(
+            time_s=time_s,
+            kind=problem.kind,
+            strategy=kind_of(problem).strategy_of(problem),
+            jobs=len(problem.jobs),
+            solver=result.solver,
+            status=str(result.status),
+            objective=result.objective,
+            bound=result.bound,
+            gap=result.gap,
+            runtime_s=result.runtime_s,
+            reason=None,
+        )
+
+    @classmethod
+    def without_search(
+        cls, time_s: float, problem: WindowProblem, solver: Solver, solution: WindowSolution, reason: str
+    ) -> "SolvedWindow":
+        """Return the row of a window that no solver has allocated."""
+        return cls(
+            time_s=time_s,
+            kind=problem.kind,
+            strategy=kind_of(problem).strategy_of(problem),
+            jobs=len(problem.jobs),
+            solver=solver.name,
+            status=None,
+            objective=verify(problem, solution),
+            bound=None,
+            gap=None,
+            runtime_s=None,
+            reason=reason,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class WindowScheduler:
     """The window-based method of the NSA paper, section III-C, with priorities by number of waiting periods.
 
     Jobs start only at multiples of the period. A window that the solver does not take, or for which it finds no
     allocation, is allocated without a search: sequentially on whole nodes (feasible under every strategy), by the rule
-    of the lowest switch on a cluster. ``log`` has the reasons, and `remarks` counts them. Under the
+    of the lowest switch on a cluster. `windows` has the reasons, and `remarks` counts them. Under the
     ``sequential`` event order, every event at a multiple of the period is followed by a window. Raises `UsageError` if
     the period or a limit is out of range, there is no such solver, or it does not take the strategy;
     `MissingPackageError` if the solver needs a package that is not installed.
@@ -181,8 +238,7 @@ class WindowScheduler:
     iterations: int | None = None
     seed: int = 0
     overtakes: bool = False  # whether jobs may overtake a job that does not fit
-    # For each window with a problem, over all simulations so far: why it was allocated without a search, or None.
-    log: list[str | None] = field(init=False, repr=False, compare=False, default_factory=list)
+    _log: list[SolvedWindow] = field(init=False, repr=False, compare=False, default_factory=list)
     _solvers: Mapping[str, Solver] = field(init=False, repr=False, compare=False)  # by kind of problem
     _strategy: Strategy = field(init=False, repr=False, compare=False)
 
@@ -215,9 +271,14 @@ class WindowScheduler:
         window = view.window(jobs, name, overtaking=self.overtakes)
         yield from window.starts(None if window.problem is None else self._allocate(due, window, window.problem))
 
+    @property
+    def windows(self) -> RowTable[SolvedWindow]:
+        """A row for each window with a problem, over all simulations so far."""
+        return RowTable(tuple(self._log))
+
     def remarks(self) -> list[str]:
         """Return how many windows were allocated without a search, one line per reason; none if there were none."""
-        counts, windows = Counter(reason for reason in self.log if reason is not None), len(self.log)
+        counts, windows = Counter(one.reason for one in self._log if one.reason is not None), len(self._log)
         return [
             f"{number} of {windows} windows allocated without a search: {reason}" for reason, number in counts.items()
         ]
@@ -237,16 +298,17 @@ class WindowScheduler:
             fault = f"{solver.name} takes {solver.capabilities.largest}"
         else:
             try:
-                found: WindowSolution | None = solve(
+                result: Result[WindowSolution] = solve(
                     problem, solver=solver, time_limit=self.time_limit, seed=seed, iterations=self._iterations(problem)
-                ).solution
-                if found is not None:
-                    self.log.append(None)
-                    return found
+                )
+                if result.solution is not None:
+                    self._log.append(SolvedWindow.of(time, problem, result))
+                    return result.solution
             except NoSolutionError as error:
                 fault = f"{solver.name}: {error}"
-        self.log.append(fault)
-        return window.without_search(problem)
+        allocation = window.without_search(problem)
+        self._log.append(SolvedWindow.without_search(time, problem, solver, allocation, fault))
+        return allocation
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Tables of results, as data frames and through Arrow's own interface."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ import pytest
 import allocopt
 from allocopt.cluster.cluster import Cluster, ClusterNode
 from allocopt.errors import MissingPackageError
-from allocopt.tables import ResultTable
+from allocopt.tables import ResultTable, RowTable, Tabular
 from allocopt.traces.workload import Workload
 
 
@@ -35,6 +35,75 @@ def test_rows_of_every_kind_become_columns(kind: type) -> None:
 
 def test_no_rows_are_a_table_without_columns() -> None:
     assert ResultTable.of_rows([]).columns() == {}
+
+
+def test_a_field_that_only_some_rows_have_is_a_column_of_all() -> None:
+    table = RowTable(({"name": "a"}, {"name": "b", "energy_j": 2.5}))
+    assert table.columns() == {"name": ["a", "b"], "energy_j": [None, 2.5]}
+    assert table.records() == [{"name": "a"}, {"name": "b", "energy_j": 2.5}]
+
+
+COLUMNS: dict[str, list[Any]] = {
+    "number": [1, 2.5, None],
+    "large": [2**53 + 1, -(2**62), 0],
+    "fraction": [0.1 + 0.2, float("inf"), 5e-324],
+    "text": ["=1", "line\nÄ", None],
+    "flag": [True, None, False],
+    "missing": [None, None, None],
+    "list": [[], [1, 2.5], [None]],
+    "lists": [[[1, 2.5], []], [], [[0.1]]],
+}
+"""Values of three rows, each column with values that a conversion may lose."""
+
+
+def by_arrow(table: Tabular) -> dict[str, list[Any]]:
+    pytest.importorskip("pyarrow")
+    found: dict[str, list[Any]] = table.to_arrow().to_pydict()
+    return found
+
+
+def by_arrow_stream(table: Tabular) -> dict[str, list[Any]]:
+    arrow = pytest.importorskip("pyarrow")
+    found: dict[str, list[Any]] = arrow.RecordBatchReader.from_stream(table).read_all().to_pydict()
+    return found
+
+
+def by_polars(table: Tabular) -> dict[str, list[Any]]:
+    pytest.importorskip("polars")
+    found: dict[str, list[Any]] = table.to_polars().to_dict(as_series=False)
+    return found
+
+
+def by_polars_from_arrow(table: Tabular) -> dict[str, list[Any]]:
+    polars = pytest.importorskip("polars")
+    found: dict[str, list[Any]] = polars.DataFrame(table).to_dict(as_series=False)
+    return found
+
+
+def by_pandas(table: Tabular) -> dict[str, list[Any]]:
+    pandas = pytest.importorskip("pandas")
+    frame = table.to_pandas()
+    return {
+        name: [None if pandas.api.types.is_scalar(one) and pandas.isna(one) else one for one in frame[name].tolist()]
+        for name in frame
+    }
+
+
+@pytest.mark.parametrize("convert", [by_arrow, by_arrow_stream, by_polars, by_polars_from_arrow, by_pandas])
+@pytest.mark.parametrize("make", [ResultTable, lambda by_name: RowTable(tuple(rows_of(by_name)))])
+def test_nothing_is_lost_in_a_conversion(make: Any, convert: Any) -> None:
+    found = convert(make(COLUMNS))
+    assert found == COLUMNS
+    assert list(found) == list(COLUMNS)
+
+
+def rows_of(by_name: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(by_name, values, strict=True)) for values in zip(*by_name.values(), strict=True)]
+
+
+@pytest.mark.parametrize("convert", [by_arrow, by_arrow_stream, by_polars, by_polars_from_arrow, by_pandas])
+def test_a_table_without_rows_can_be_converted(convert: Any) -> None:
+    assert convert(RowTable(())) == {}
 
 
 def test_a_table_of_arrow_has_the_values_and_missing_ones() -> None:

@@ -1,5 +1,6 @@
 """Judging a rule by one call."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import allocopt
 from allocopt.cluster.cluster import Cluster, ClusterNode
 from allocopt.errors import UsageError
+from allocopt.simulator import Start, View
 from allocopt.simulator.evaluation import evaluate
 from allocopt.simulator.metrics import measure
 from allocopt.traces.workload import Workload
@@ -58,6 +60,29 @@ def test_a_machine_of_unknown_size_is_asked_for() -> None:
 def test_a_rule_must_return_a_number_for_each_job(values: object) -> None:
     with pytest.raises(UsageError, match="must be a number for each of the 60 jobs"):
         evaluate(lambda jobs: values, some_jobs(5))  # type: ignore[arg-type, return-value]
+
+
+class OneAtATime:
+    """A scheduler that runs the first job alone."""
+
+    def schedule(self, view: View) -> Iterator[Start]:
+        if (head := view.head) is not None and not len(view.running):
+            yield Start(head)
+
+
+def test_a_scheduler_is_judged_as_a_simulation_of_it() -> None:
+    jobs = some_jobs(7)
+    assert evaluate(OneAtATime(), jobs).jobs == measure(allocopt.simulate(jobs, 8, OneAtATime())).jobs
+
+
+def test_a_class_of_a_scheduler_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"must be an object of it: OneAtATime\(\)"):
+        evaluate(OneAtATime, some_jobs(8))  # type: ignore[arg-type]
+
+
+def test_what_is_no_machine_is_refused() -> None:
+    with pytest.raises(UsageError, match="cluster is a FatTree, must be a number of processors, a Platform"):
+        evaluate("fcfs", some_jobs(9), allocopt.FatTree(2, 2, 2))  # type: ignore[arg-type]
 
 
 def test_an_unknown_backfilling_is_refused() -> None:

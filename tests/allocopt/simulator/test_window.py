@@ -202,7 +202,9 @@ def test_only_a_solver_without_an_answer_is_replaced_and_that_is_seen(answer: st
     made = scheduled([*THREE_JOBS, (100, 5, 1)], scheduler)
     assert made.nodes is not None
     assert [nodes.tolist() for nodes in made.nodes[:3]] == [[0, 1], [2, 3, 4], [5, 6, 7, 8]]
-    assert scheduler.log == [reason]
+    (row,) = scheduler.windows
+    assert (row.time_s, row.jobs, row.kind, row.solver, row.reason) == (0.0, 3, "topology", "scripted", reason)
+    assert (row.status is None) is (row.runtime_s is None) is (reason is not None)
     assert scheduler.remarks() == ([f"1 of 1 windows allocated without a search: {reason}"] if reason else [])
 
 
