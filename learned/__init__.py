@@ -1,1 +1,1 @@
-"""Policies that are trained."""
+"""Trained policies and solvers, their trainings, and their weights."""

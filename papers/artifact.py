@@ -31,7 +31,7 @@ class Asked(ReproductionRequest):
     Raises `BadFileError` if the folder ``trained`` does not exist.
     """
 
-    # Folder with trainings, whose weights are used instead of the shipped ones; of several trainings of an agent, mean
+    # Folder with trainings, whose weights are used instead of the shipped ones. If an agent has several trainings, mean
     # and spread are shown.
     trained: str = ""
     load: float = 0.75  # Load of Figure 10 of the DRAS paper outside the surge, positive

@@ -117,7 +117,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def claims_section(paper: str) -> str:
-    """Return the begin of a paper's page: its main claim and the table of all claims, from its ``claims.toml``."""
+    """Return the beginning of a paper's page: its main claim and the table of all claims, from its ``claims.toml``."""
     found = tomllib.loads((Path(__file__).parent / paper / "claims.toml").read_text(encoding="utf-8"))
     table = text_table(("of the paper", "claim", "as the paper claims", "here"), found["claims"])
     return f"{found['claim']}\n\n{table}"
@@ -181,9 +181,9 @@ def page_parser(about: str | None, quick: str = "", data: str = "", *, rows: boo
         parser.add_argument("--quick", action="store_true", help=f"{quick}; the page is not written")
     if data:
         # The data is not part of the project.
-        parser.add_argument("--data", type=Path, default=_DATA, help=f"folder that holds {data}")
+        parser.add_argument("--data", type=Path, default=_DATA, help=f"read {data} in this folder")
     if rows:
-        help_text = "folder with the files of the reproductions"
+        help_text = "read the files of the reproductions in this folder"
         parser.add_argument("--rows", type=Path, default=Path("reproduced"), help=help_text)
     return parser
 
@@ -205,8 +205,9 @@ def write_page(
 def write_template(module: str, name: str, places: Mapping[str, Any], is_quick: bool = False) -> None:
     """Write ``docs/results/NAME.md`` from the template of a module, and print it; with ``is_quick`` only print it.
 
-    The template of ``page.py`` is ``page.md``, with names of ``places`` in braces; ``claims`` and ``how``, the command,
-    are always defined. A section with a place whose value is None is left out.
+    The template of ``page.py`` is ``page.md``, with names of ``places`` in braces. The places ``claims`` (see
+    `claims_section`) and ``how`` (command and commit) are always defined. A section is left out if it has a place whose
+    value is None.
     """
     template = Path(module).with_suffix(".md")
     known = {"how": _how(), "claims": claims_section(template.parent.name), **places}

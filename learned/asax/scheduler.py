@@ -1,12 +1,12 @@
-"""Scheduler ``asax``, which places guests by a learner and adjusts quotas while jobs share cores (sections 3.2, 4.4).
+"""Scheduler ``asax``: a learner decides where guests run, and adjusts their quotas while they run (sections 3.2, 4.4).
 
 The learner keeps weights of experts per application, and draws quotas from their weighted mixture: Algorithm 1 of the
 ASAX paper, lines 1 to 13. A round ends when the risk of some expert in it exceeds 1; then the weights are updated. By
-default, following the errata, ``alpha_t`` is proportional to ``exp(-gamma_t R_t)`` with R_t the risk of all rounds so
-far and ``gamma_t = sqrt(2 ln n / t)``. The printed update multiplies the last weights by ``exp(-gamma r_t)``: with a
-decreasing gamma it can lose all the time (docs/asax.md).
+default, following the errata, ``alpha_t`` is proportional to ``exp(-gamma_t R_t)``, where R_t is the expert's risk in
+all rounds so far and ``gamma_t = sqrt(2 ln n / t)``. The printed update multiplies the last weights by
+``exp(-gamma r_t)``. If gamma decreases, this update may follow the wrong expert most of the time (docs/asax.md).
 
-The file is JSON: ``{"format": "allocopt-asax", "version": 1, "metrics": [..], "update": .., "horizon": ..,
+A file of knowledge is JSON: ``{"format": "allocopt-asax", "version": 1, "metrics": [..], "update": .., "horizon": ..,
 "applications": {NAME: {"alpha": [..], "round_risk": [..], "past_risk": [..], "rounds": t, "mixture_risk": x,
 "rate_sum": x}}}``.
 """
@@ -32,18 +32,19 @@ from allocopt.simulator.decisions import PlaceGuest, SetQuota, Start
 from allocopt.simulator.quota.execution import Progress, QuotaView, SharedCores
 from allocopt.simulator.quota.scheduler import QuotaScheduler
 
-ROUND_RISK = 1.0  # Risk of an expert beyond which a round ends (line 3)
+ROUND_RISK = 1.0  # A round ends when the risk of an expert exceeds this (line 3)
 FORMAT, VERSION = "allocopt-asax", 1
 ARRAYS = ("alpha", "round_risk", "past_risk")
 NUMBERS = ("mixture_risk", "rate_sum")
 SUM_TOLERANCE = 1e-9
-LEAST_LIKELY = 1e-9  # Least total probability of quotas above 0 at which one is drawn for a present guest
+# If the quotas above 0 together have at most this probability, a guest that already runs gets the smallest of them
+LEAST_LIKELY = 1e-9
 
 
 class _Update(StrEnum):
-    # From the risk of all rounds, at a rate that decreases with their number
+    # Weights from the risk of all rounds, at a rate that decreases with the number of rounds
     CUMULATIVE = "cumulative"
-    # From the last weights and the risk of the last round (line 12), at a constant rate
+    # Weights from the previous weights and the risk of the last round (line 12), at a constant rate
     AS_PRINTED = "as-printed"
 
 
@@ -59,13 +60,13 @@ class _Weights:
     round_risk: FloatArray = field(init=False)
     past_risk: FloatArray = field(init=False)
     rounds: int = field(init=False, default=0)  # Number of finished rounds
-    # Risk of the mixture in all rounds: the sum of alpha times the experts' risks at that time
+    # Risk of the mixture in all rounds: every action adds the sum of alpha at that time times the experts' risks
     mixture_risk: float = field(init=False, default=0.0)
     rate_sum: float = field(init=False, default=0.0)  # Sum of gamma over the finished rounds
 
     def __post_init__(self) -> None:
         if self.n < 1 or self.horizon < 1:
-            raise UsageError(f"there are {self.n} experts and a horizon of {self.horizon} rounds, must be at least 1")
+            raise UsageError(f"there are {self.n} experts and a horizon of {self.horizon} rounds, both must be >= 1")
         self.update = _Update(self.update)
         self.alpha = np.full(self.n, 1.0 / self.n)
         self.round_risk, self.past_risk = np.zeros(self.n), np.zeros(self.n)
@@ -171,7 +172,7 @@ def _array(held: Any, count: int, place: str, path: Path) -> FloatArray:
 
 
 class Decision(NamedTuple):
-    """A quota that was drawn for the guest of a running job, and its probability by each expert."""
+    """A quota that was drawn for the guest of a running job, and the probability that each expert gives it."""
 
     application: str
     percent: int
@@ -196,12 +197,12 @@ class Asax:
 
     experts: Experts  # The trees
     knowledge: Knowledge  # Weights learned so far by application; the learner updates them
-    full_loss_at: float = 1.0  # Excess over the limit, as a share of it, that counts as a loss of 1; positive
+    full_loss_at: float = 1.0  # Excess over the limit, divided by the limit, that counts as a loss of 1; positive
 
     def __post_init__(self) -> None:
         own, known = self.experts.metrics, self.knowledge.metrics
         if own != known:
-            raise UsageError(f"the knowledge is of experts for {known}, must be of experts for {own}")
+            raise UsageError(f"the knowledge was learned by experts for {known}, must be for {own}")
         if not self.full_loss_at > 0:
             raise UsageError(f"full_loss_at is {self.full_loss_at}, must be positive")
 
@@ -230,7 +231,7 @@ class Asax:
         return Decision(application, self.experts.actions[action], table[:, action])
 
     def performance_loss(self, run_s: float, walltime_s: float) -> float:
-        """Return the excess over the limit, as a share of it, divided by ``full_loss_at``, at most 1 (3.2; errata)."""
+        """Return the excess over the limit, divided by the limit and by ``full_loss_at``, at most 1 (3.2; errata)."""
         return min(1.0, max(0.0, (run_s - walltime_s) / walltime_s) / self.full_loss_at)
 
     def learn(self, decision: Decision, loss: float) -> bool:
@@ -250,19 +251,19 @@ ROUNDING = 1e-6  # Tolerance for rounding errors, in cores and in memory per cor
 
 @dataclass
 class AsaxScheduler(QuotaScheduler):
-    """Start jobs by EASY, and place those that still wait with the first running job that offers quota and room.
+    """Start jobs by EASY; each job that still waits becomes the guest of the first running job that has room for it.
 
-    Running jobs are tried in the order of their idle cores, the most first. Each makes an offer, which holds, even if
-    it is a refusal, until the experts see the job in another state. While jobs share cores, the learner checks them
-    every ``period_s`` and at every event: it learns from the loss that is now expected for the host, and draws a new
-    quota. A guest stays on its host until it ends.
+    Running jobs are tried in the order of their idle cores, the most first. For each of them, the learner draws an
+    offer: a quota, or 0 for a refusal. The offer holds until the experts see the running job in another state. While
+    jobs share cores, the learner checks them every ``period_s`` and at every event: it learns from the loss that is now
+    expected for the host, and draws a new quota. A guest stays on its host until it ends.
     """
 
     asax: Asax = field(default_factory=Asax.untrained)  # The learner; it keeps learning
     period_s: float = 60.0  # Seconds between two checks of jobs that share cores, positive
     loss: str = Loss.LIMIT  # Definition of a host's loss, a `Loss`
-    # Loss of a refusal, per idle share of the host's cores, at every check at which a waiting job fits on its idle
-    # cores; 0 in the paper
+    # Weight of the loss of a refusal. Whenever a waiting job would fit on the idle cores of the host, the loss is this
+    # weight times the idle share of the host's cores. 0 in the paper
     idle_weight: float = 0.0
     _shared: dict[int, Decision] = field(init=False, default_factory=dict, repr=False)
     _offers: dict[int, tuple[Hashable, Decision]] = field(init=False, default_factory=dict, repr=False)
@@ -295,7 +296,7 @@ class AsaxScheduler(QuotaScheduler):
             needs = _asked(view, job)
             place = next((i for i, (one, quota) in enumerate(offers) if _fulfils(one, quota, *needs)), None)
             if place is not None:
-                # One guest per host. A host that was tried without success learns nothing: no guest, no loss.
+                # One guest per host. The learner learns nothing from hosts that get no guest: they have no loss.
                 one, decision = offers.pop(place)
                 self._shared[one.number] = decision
                 yield PlaceGuest(job, one.number, decision.percent)
@@ -341,7 +342,7 @@ def _state_of(now: float, allocation: SharedCores) -> State:
 
 @dataclass
 class AsaxPolicy(AsaxScheduler):
-    """`AsaxScheduler` with files.
+    """`AsaxScheduler` that reads experts and knowledge from files.
 
     Raises `BadFileError` if a file is invalid, `UsageError` if an option is out of range.
     """

@@ -1,8 +1,8 @@
 """Expert trees: tables of the probabilities of a guest's quotas by the state of the running job, read from files.
 
-A table is a TOML file: ``actions``, the quotas in percent, 0 first, and ``experts``, each with a ``metric`` and its
-``rows``. A row is a leaf: the ranges of the metric and of the happiness for which it is valid, and ``p``, the
-probability of each action there::
+A table is a TOML file. ``actions`` are the quotas in percent, beginning with 0. Each of the ``experts`` has a
+``metric`` and ``rows``. A row is a leaf: the ranges of the metric and of the happiness for which it is valid, and
+``p``, the probability of each action there::
 
     actions = [0, 25, 50, 75]
 
@@ -14,8 +14,8 @@ probability of each action there::
         { cpu = [0.75, 1.0], happiness = [1.1, inf], p = [0.4, 0.3, 0.2, 0.1] },
     ]
 
-A range includes its lower end; it includes its upper end only if this is the largest value. A stage is given by its
-name. The rows of an expert must cover all values without overlapping.
+A range includes its lower end; it includes its upper end only if this is the largest value of the metric. A stage is
+given by its name. The rows of an expert must cover all values without overlapping.
 """
 
 import math
@@ -41,7 +41,7 @@ METRICS: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("cpu", "memory", "interval"), (0.0, 1.0)),
     STAGE: (0.0, float(len(KINDS))),
 }
-"""Metrics of experts, and their ranges; stages are numbered from 0, so that each stage is a range of numbers, too."""
+"""Metrics of experts, and their ranges; stages are numbered from 0, and stage k is the range from k to k + 1."""
 HAPPINESS = (0.0, math.inf)
 Range = tuple[float, float]
 
@@ -96,7 +96,7 @@ class Experts:
 
     @classmethod
     def read(cls, path: Path | str | None = None) -> "Experts":
-        """Read a table, by default that of the package; raises `BadFileError`, which names expert and row."""
+        """Read a table, by default that of the package; raises `BadFileError` with the faulty expert and row."""
         where = Path(str(files("allocopt.learned.asax").joinpath(SHIPPED))) if path is None else Path(path)
         return cls.of(read_toml(where), where)
 

@@ -3,7 +3,7 @@
 In an epoch, several simulations of each jobset run side by side. The return of a step is ``v_t = (sum over i >= t of
 gamma^(i - t) r_i) r_g``: discounted local rewards, times the mean normalized turnaround time of the episode if
 ``global_reward`` is set. The baseline ``b_t`` is the mean return of all simulations of the same jobset at the same time
-``t``, those of the other workers included. Time is counted in timesteps or in actions.
+``t``, including the simulations of other workers. Time is counted in timesteps or in actions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,7 +74,7 @@ class Settings:
     def __post_init__(self) -> None:
         if min(self.average_every, self.validate_every, self.chunks) < 1 or self.validate_every % self.average_every:
             validations = f"validations every {self.validate_every} epochs"
-            raise UsageError(f"{validations} must coincide with averages, every {self.average_every}")
+            raise UsageError(f"{validations} must coincide with averages; give a multiple of {self.average_every}")
 
 
 PUBLISHED = Settings()
@@ -100,7 +100,7 @@ SETTINGS_BY_NAME: Mapping[str, Settings] = {
     "entropy": replace(PUBLISHED, ent_coef=0.01),
     "stable": replace(PUBLISHED, scaled=True, ent_coef=0.01),
 }
-"""Settings by name: those above, and the printed ones of Algorithm 1 with one or both changes that make it stable."""
+"""Settings by name: of the shipped weights, of the paper, and of the paper with one or both stabilizing changes."""
 
 
 class CompactModule(nn.Module):
@@ -116,11 +116,11 @@ class CompactModule(nn.Module):
         return slot_logits(self.actor, *states)
 
     def states(self, observations: Float32Array, legal: BoolArray) -> SlotRows:
-        """Turn observations of ``n`` choices into what the module takes."""
+        """Return observations of ``n`` choices in the form that the module takes."""
         return torch.from_numpy(observations[legal]), torch.from_numpy(legal)
 
     def acting(self) -> JobSelector:
-        """Return what acts by the present weights."""
+        """Return a selector that acts by the present weights."""
         return SlotPolicy.of(weights_of(self))
 
 
@@ -156,11 +156,11 @@ class ImageModule(nn.Module):
         return logits
 
     def states(self, observations: Float32Array, legal: BoolArray) -> torch.Tensor:
-        """Turn observations of ``n`` choices into what the module takes."""
+        """Return observations of ``n`` choices in the form that the module takes."""
         return torch.from_numpy(observations)
 
     def acting(self) -> JobSelector:
-        """Return what acts by the present weights."""
+        """Return a selector that acts by the present weights."""
         return self
 
     def choose(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray | None = None) -> IntArray:
@@ -211,7 +211,7 @@ class _Played:
     observations: Float32Array
     legal: BoolArray
     slots: IntArray
-    acts: BoolArray  # Steps and episodes of these choices, shape ``(T, E)``, N times true
+    acts: BoolArray  # Where these choices were made, shape ``(T, E)``, N times True
     runs: BoolArray  # Whether each episode was not over yet, shape ``(T, E)``
     rewards: FloatArray  # Shape ``(T, E)``
     times: IntArray  # Timesteps passed before each step, shape ``(T, E)``
@@ -287,7 +287,8 @@ def _baseline(returns: FloatArray, times: IntArray, runs: BoolArray, groups: Int
 def _means_over(
     values: FloatArray, groups: IntArray, numbers: IntArray, size: tuple[int, int], workers: Workers
 ) -> FloatArray:
-    # Return for each value the mean over all workers' values with the same group and number, all below ``size``.
+    # Return for each value the mean over the values of all workers with the same group and number. Groups are below
+    # ``size[0]``, numbers below ``size[1]``.
     sums = np.zeros((2, *size))
     np.add.at(sums[0], (groups, numbers), values)
     np.add.at(sums[1], (groups, numbers), 1.0)
@@ -297,7 +298,10 @@ def _means_over(
 
 
 class CushLearner(Stateful):
-    """Learner of both selectors on one machine, or of the job selector; see `allocopt.learned.rl.workers.Learner`."""
+    """Learner of both selectors, or of only the job selector, for a machine.
+
+    See `allocopt.learned.rl.workers.Learner`.
+    """
 
     state = ("_learners", "_simulations", "_generator", "_samples", "_epochs", "_measures", "best", "best_score")
 

@@ -1,4 +1,4 @@
-"""Agents of CuSH: both selectors (sections 3.2, 3.3), acting without torch, and ``cush``, an agent as a scheduler.
+"""Agents of CuSH, which act without torch: both selectors (sections 3.2, 3.3), and the scheduler ``cush``.
 
 The paper's job selector is a convolution over the image, with an output for every choice. The compact one sees the
 features of one choice at a time, so that its size depends neither on the machine nor on the queue.
@@ -29,7 +29,7 @@ FIXED = (*(policy.label for policy in Policy), ORACLE)
 """Rules that may replace the policy selector: one policy for all jobs, or the better one for each job."""
 SIDE = 2  # Side length of the filters of the paper's job selector
 HIDDEN = 10
-GPUS = "gpus"  # The resource of a platform that policies place
+GPUS = "gpus"  # Resource of a platform for which policies choose the nodes
 
 
 def parts_of(weights: Mapping[str, Float32Array], prefix: str) -> dict[str, Float32Array]:
@@ -80,7 +80,8 @@ class _Choice(NamedTuple):
     legal: BoolArray
     slots: IntArray  # Shape ``(E,)``
     policies: IntArray  # Shape ``(E,)``
-    # Episodes in which jobs start, rising, the jobs' numbers in the jobsets, and their `Policy`, shape ``(n,)``
+    # Episodes in which jobs start, in ascending order; numbers of these jobs in the jobsets; their `Policy`; each of
+    # shape ``(n,)``
     episodes: IntArray
     jobs: IntArray
     how: IntArray
@@ -110,7 +111,7 @@ class Agent:
         return _Choice(observations, legal, slots, policies, starting, jobs, how, *told)
 
     def run(self, episodes: CushEpisodes, types: DynamicTypes | None = None) -> None:
-        """Play an episode of every jobset, or the one begun by ``types``, to its end by the best choices."""
+        """Play an episode of every jobset to its end by the best choices; with ``types``, play the one they began."""
         if types is None:
             episodes.begin(np.arange(len(episodes.jobsets)))
         over = np.zeros(episodes.n_environments, dtype=np.bool_)
@@ -132,14 +133,14 @@ def _idling_forbidden(legal: BoolArray, running: IntArray) -> BoolArray:
 
 
 class Validator:
-    """Validates both selectors on jobsets that they were not trained on; each of P workers plays every P-th of them."""
+    """Validates both selectors on jobsets that they were not trained on; each of P workers plays every P-th jobset."""
 
     def __init__(self, jobsets: Sequence[JobSet], machine: Machine, options: CushOptions, workers: Workers) -> None:
         own = jobsets[workers.rank :: workers.count]
         self._episodes = CushEpisodes(own, machine, len(own), options) if own else None
 
     def measures(self, agent: Agent, workers: Workers) -> dict[str, float]:
-        """Return means over the jobsets: the ``score`` (NTAT), `MEANS`, and the share of better policies."""
+        """Return means over the jobsets: ``score`` (NTAT), `MEANS`, and the share of jobs with the better policy."""
         sums = np.zeros(3 + len(MEANS))
         episodes = self._episodes
         if episodes is not None:
@@ -223,11 +224,11 @@ class Cush:
 
     # Machine for which it was trained, ``sierra`` or ``summit``, or a file that a training wrote
     weights: str = "sierra"
-    timestep_s: float = 60.0  # Seconds per timestep of its training, in which jobs took up to twenty timesteps
-    # Whether it may do nothing although a job could start. It has learned when this pays only for jobs like those of
-    # its training. If False, it starts a job whenever one fits.
+    timestep_s: float = 60.0  # Seconds per timestep; jobs of its training take up to twenty timesteps
+    # Whether it may do nothing although a job could start. It has learned when this pays, but only for jobs like those
+    # of its training. If False, it starts a job whenever one fits.
     waits: bool = True
-    # Number of waiting jobs, the first submitted, among which it chooses; 0 for the number in its training
+    # It chooses among this number of waiting jobs, those submitted first; 0 for the number in its training
     queue: int = 0
     kinds: Kinds | None = None  # Types and penalties of the jobs of the workload, in its order; None if unknown
     policies: dict[str, Policy] = field(init=False, default_factory=dict, repr=False, compare=False)
@@ -264,7 +265,7 @@ class Cush:
             names, total = view.platform.resources, view.platform.total
             gpus = names.index(GPUS) if GPUS in names[1:] else 0
             asked: IntArray = view.request[:, [0, gpus]] * np.array([1, int(gpus > 0)])
-            # A job that asks for neither counts as if it asked for one unit of the first resource.
+            # A job that asks for neither of the two resources counts as if it asked for one unit of the first.
             asked[:, 0] += asked.sum(axis=1) == 0
             machine = Machine(1, int(total[0]), max(1, int(total[gpus])) if gpus else 1)
             arrival, length = (view.submit // self.timestep_s).astype(np.int64), view.estimate / self.timestep_s

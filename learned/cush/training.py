@@ -55,10 +55,9 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     # Number of validation jobsets, and epochs between two validations; the last epoch is always validated
     validation: int = option(128, least=1)
     every: int = option(25, least=1)
-    # File of fitted penalties that ``allocopt calibrate locality`` wrote, empty for the coefficients of the package;
-    # and seconds of a timestep
+    # File of fitted penalties that ``allocopt calibrate locality`` wrote; empty for the coefficients of the package
     table: str = ""
-    timestep_s: float = 60.0
+    timestep_s: float = 60.0  # Seconds per timestep
     measured: str = ""  # File of measured throughputs, instead of penalties
     unknown_share: float = 0.0  # Share of the jobs whose type is hidden
     # Number of slots Q, and of rows T of an image

@@ -34,7 +34,10 @@ Phase = tuple[Sequence[Workload], float]
 
 
 class JobsetEnvironment(Stateful, Environment):
-    """Episodes over random jobsets of the current phase, unless `begin_groups` begins all episodes together."""
+    """Episodes over random jobsets of the current phase.
+
+    An episode that ends is followed by one of a new jobset, unless `begin_groups` began all episodes together.
+    """
 
     state = ("episodes", "_rng", "_streams", "reward_scale", "_share")
 
@@ -58,7 +61,7 @@ class JobsetEnvironment(Stateful, Environment):
         self._streams = False
 
     def go_on_to(self, share: float) -> None:
-        """Switch to the phase of the training at which a share of it is finished."""
+        """Switch to the phase that is due once ``share`` of the training is finished."""
         self._share = share
 
     def next_machine(self) -> "JobsetEnvironment":
@@ -81,7 +84,7 @@ class JobsetEnvironment(Stateful, Environment):
         return rewards * weights, ended
 
     def begin_groups(self, n_groups: int) -> IntArray:
-        """Begin all episodes, evenly divided among ``n_groups`` drawn jobsets; return their jobsets, shape ``(E,)``."""
+        """Begin all episodes, divided evenly among ``n_groups`` drawn jobsets; return their jobsets, shape ``(E,)``."""
         self._streams = False
         jobsets = np.repeat(self.drawn(n_groups), self.n_environments // n_groups)
         self.episodes.follow(np.full(self.n_environments, STAY))
@@ -116,7 +119,7 @@ class SeveralMachines(Stateful, Environment):
         return self._environments[self._turn]
 
     def go_on_to(self, share: float) -> None:
-        """Switch to the phase of the training at which a share of it is finished."""
+        """Switch to the phase that is due once ``share`` of the training is finished."""
         for environment in self._environments:
             environment.go_on_to(share)
 
@@ -128,14 +131,14 @@ class SeveralMachines(Stateful, Environment):
 
 
 class ScaledRewards(Stateful, Environment):
-    """An environment whose rewards are divided by the running spread of discounted sums of rewards."""
+    """An environment that divides rewards by the standard deviation of all their discounted sums so far."""
 
     state = ("environment", "_sums", "_count", "_mean", "_squares")
 
     def __init__(self, environment: JobsetEnvironment | SeveralMachines, discount: float = 0.99) -> None:
         self.environment, self.n_environments, self._discount = environment, environment.n_environments, discount
         self._sums = np.zeros(environment.n_environments)
-        # Number of all sums so far, their mean, and the sum of squared differences to it (Welford 1962).
+        # Number of all sums so far, their mean, and the sum of squared differences from the mean (Welford 1962).
         self._count, self._mean, self._squares = 0, 0.0, 0.0
 
     def observe(self) -> tuple[Float32Array, BoolArray]:

@@ -1,4 +1,4 @@
-"""Collect whole episodes, several of each jobset, and judge every choice against the others of its jobset.
+"""Collect whole episodes, several of each jobset, and compare every choice with the other episodes of its jobset.
 
 The waits of an episode depend far more on its jobset than on the choices. So several episodes run on the same jobset
 side by side, and their mean gain in a span of time is subtracted from the gain of each (Mao et al., "Variance reduction
@@ -30,7 +30,7 @@ SCALE_MEMORY = 0.9  # Weight of the old scale of the rewards at an update
 LOG_WAIT, LOG_ESTIMATE, LOG_SIZE = (FEATURES.index(name) for name in ("log_wait", "log_estimate", "log_size"))
 POWER = 3.0  # Exponent of wait / estimate in WFP3
 IMITATION_STEPS, IMITATION_BATCH, IMITATION_RATE = 300, 2048, 3e-3
-Act = Callable[[Float32Array, BoolArray], IntArray]  # Takes states and legal slots, returns a slot each
+Act = Callable[[Float32Array, BoolArray], IntArray]  # Takes states and legal slots, returns a slot for each state
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +132,8 @@ def _relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArra
 
 
 def _wfp3_scores(states: Float32Array, machine: int) -> FloatArray:
-    # Logarithms of WFP3's values as a sum of three features, where times t count as t + 1 minute; the input has shape
-    # ``(..., W, K)``, the result ``(..., W)``.
+    # Return the logarithms of WFP3's values, which are sums of three features. A time t counts as t + 1 minute. States
+    # have shape ``(..., W, K)``, the result has shape ``(..., W)``.
     size_unit = np.log2(1.0 + machine) / LOG_UNIT
     relative_wait = states[..., LOG_WAIT] - states[..., LOG_ESTIMATE]
     return np.asarray(POWER * relative_wait + size_unit * states[..., LOG_SIZE], dtype=np.float64)
@@ -142,7 +142,7 @@ def _wfp3_scores(states: Float32Array, machine: int) -> FloatArray:
 def imitate_wfp3(
     model: SlotActorCritic, environment: JobsetEnvironment | SeveralMachines, seed: int, steps: int = IMITATION_STEPS
 ) -> None:
-    """Play an episode of every environment by WFP3, and teach the actor its choices by cross-entropy."""
+    """Play an episode of every environment by WFP3, and teach the actor the choices of WFP3 by cross-entropy."""
     machine = environment.next_machine()
     machine.begin_groups(machine.n_environments)
     nodes = machine.episodes.machine

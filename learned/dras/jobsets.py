@@ -35,7 +35,7 @@ class Split:
 
     @classmethod
     def of(cls, workload: Workload) -> "Split":
-        """Hold out the `KNOWN` days of a trace, or about its last fifth, which begins with a whole week."""
+        """Hold out the `KNOWN` days of a trace or, without any, about its last fifth, from a multiple of 7 days on."""
         n_days = int(workload.submit.max() // DAY_S) + 1
         last = range(int(n_days * (1 - HELD_OUT_SHARE)) // WEEK_DAYS * WEEK_DAYS, n_days)
         return cls(workload, next((days for known, days in KNOWN.items() if workload.name.startswith(known)), last))
@@ -46,7 +46,10 @@ class Split:
         return np.asarray(self.workload.submit // DAY_S, dtype=np.int64)
 
     def spans(self, length: int = WEEK_DAYS) -> tuple[Workload, ...]:
-        """Return spans of ``length`` days, none held out or nearly empty; raises `UsageError` if none is left."""
+        """Return the spans of ``length`` days, except nearly empty ones and those with held-out days.
+
+        Raises `UsageError` if every span has held-out days.
+        """
         found, days = [], self.days
         for first in range(0, int(days.max()) + 1, length):
             chosen = np.flatnonzero((days >= first) & (days < first + length))
@@ -84,7 +87,7 @@ class SyntheticModel:
 
     def sampled(self, n_jobs: int, rng: np.random.Generator, name: str = "sampled") -> Workload:
         """Draw jobs of the trace at random, with replacement; they arrive as a Poisson process."""
-        # Compute the mean gap over days with arrivals only, because traces have gaps.
+        # Compute the mean gap between arrivals only over days with arrivals, because traces may lack days.
         workload = self.workload
         mean_gap_s = len(np.unique(workload.submit // DAY_S)) * DAY_S / len(workload)
         chosen = rng.integers(len(workload), size=n_jobs)
@@ -94,7 +97,8 @@ class SyntheticModel:
     def span(self, seed: int, index: int, load: float | None, days: int = WEEK_DAYS) -> Workload:
         """Draw a span of days at a load, None for the trace's; raises `UsageError` if the load is not positive.
 
-        Spans follow each other through the week: each index begins on the day of the week on which the last one ends.
+        Spans of successive indices follow each other through the week: a span begins on the day of the week after the
+        last day of the previous span.
         """
         if load is not None and not load > 0:
             raise UsageError(f"the load is {load}, must be positive")

@@ -51,7 +51,7 @@ class NetworkKind(Protocol):
 
 
 class Compact(NetworkKind):
-    """The compact network: values of slots by weights that all slots share; see `allocopt.learned.rl.slots`."""
+    """The compact network, which values every slot by the same weights; see `allocopt.learned.rl.slots`."""
 
     name: str = "compact"
     observation: ObservationName = "slots"

@@ -1,13 +1,14 @@
-"""The DRAS paper's network (Table 3) without torch: its sizes, its weights for one state at a time, and its policy.
+"""The DRAS paper's network (Table 3) without torch: its sizes, its outputs for one state at a time, and its policy.
 
 The input has rows of two numbers, two rows per job of the window and one per node. A convolution with one 1x2 filter
 makes one value of each row. Two dense layers without bias and with leaky rectifiers follow, then an output layer with
 bias.
 
 The first dense layer of a large machine has far more weights than a decision can read in time. But all idle nodes have
-equal rows, and so have the nodes of one job, so that equal rows come in runs. With ``C[r]`` the sum of the weights of
-the first ``r`` nodes, a run of rows ``a .. b - 1`` of value ``v`` adds ``v (C[b] - C[a])``. So one row of C is read per
-run instead of one row of weights per node. If all nodes differ, this costs no more than the direct product.
+equal rows, and so have the nodes of one job, so that equal rows often follow each other. Let ``C[r]`` be the sum of the
+weights of the first ``r`` nodes. Then successive rows ``a .. b - 1`` with the same value ``v`` add ``v (C[b] - C[a])``.
+So one row of C is read per group of equal rows, instead of one row of weights per node. If all nodes differ, this costs
+no more than the direct product.
 """
 
 from collections.abc import Mapping
@@ -92,7 +93,8 @@ class RowNetwork:
     filter_weight: Float32Array  # Weights and bias of the convolution, shapes ``(2,)`` and ``(1,)``
     filter_bias: Float32Array
     job_weights: Float32Array  # Weights of the first layer for the rows of jobs, shape ``(2 jobs, first)``
-    node_sums: Float32Array  # Sums C of its weights for the rows of the first nodes, shape ``(nodes + 1, first)``
+    # Sums C of the weights of the first layer for the rows of the first nodes, shape ``(nodes + 1, first)``
+    node_sums: Float32Array
     # Weights of the next layers, transposed: shapes ``(first, second)``, ``(second, outputs)`` and ``(outputs,)``
     second: Float32Array
     output: Float32Array

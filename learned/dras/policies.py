@@ -1,9 +1,9 @@
 """Policies ``dras-ppo``, ``dras-a2c``, ``dras-pg``, ``dras-dql`` and ``decima-pg``: trained agents as schedulers.
 
-``dras-ppo`` may continue learning in operation (DRAS paper, sections 3.3 and 6.5: *dynamic*). From time to time,
-variants of the jobs that have ended in the last weeks, with their real run times, become jobsets on which the agent is
-trained further. This happens in simulation, so that the agent never experiments on the machine. With a gate, the new
-weights are kept only if they are significantly better on other variants; the paper describes no gate. Only this
+``dras-ppo`` may continue learning in operation (DRAS paper, sections 3.3 and 6.5: *dynamic*). From time to time, it is
+trained further on jobs that were submitted in the last weeks and have ended: the jobsets are variants of these jobs
+with their real run times. This happens in simulation, so that the agent never experiments on the machine. With a gate,
+the new weights are kept only if they are significantly better on other variants; the paper describes no gate. Only this
 learning needs torch.
 """
 
@@ -168,7 +168,7 @@ def _ended_jobs(view: View, since_s: float) -> Workload:
 
 @dataclass(slots=True, eq=False)
 class _Operation:
-    # Current simulation, weights, time of the last training, and numbers of trainings and of changes of the weights.
+    # Current weights, current simulation, time of the last training, number of trainings, and how many changed weights.
     weights: dict[str, Float32Array]
     view: View | None = None
     last_s: float = 0.0
@@ -178,7 +178,7 @@ class _Operation:
 
 @dataclass(frozen=True, slots=True)
 class DrasPpo(AgentScheduler):
-    """``dras-ppo``, static or *dynamic*, which raises `MissingPackageError` without torch; see `AgentScheduler`."""
+    """``dras-ppo``, static or *dynamic*; see `AgentScheduler`. Needs torch if dynamic (`MissingPackageError`)."""
 
     dynamic: bool = False  # Whether it continues learning in operation, which needs torch
     # Whether new weights are kept only if they are better on other variants of the jobs. If False, they are always

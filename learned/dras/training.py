@@ -54,7 +54,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     trace: str = ""  # Workload file, or several separated by commas
     processors: int | str = 0  # Size of the machine, or sizes separated by commas; 0 for the size in the trace
     # Files of the cluster on which the jobs of the trace run, separated by commas. The agent sees it as a pool with one
-    # unit per core. A job takes as large a share of the pool as of its most requested resource.
+    # unit per core. A job takes a share of the pool: the largest share that it requests of any resource of the cluster.
     cluster: str = ""
     updates: int = option(0, least=0)  # 0 for the usual number
     # Phases in order, separated by commas, out of ``sampled``, ``real`` and ``synthetic``
@@ -63,24 +63,25 @@ class DrasTraining(DeclaredTraining["BestKept"]):
     window: int = option(50, least=1)  # Number of waiting jobs among which the agent chooses
     weeks: int = option(1, least=1)  # Consecutive weeks of a real or synthetic jobset
     days: int = option(0, least=0)  # Days of a jobset instead of weeks, for machines with very many jobs; 0 for weeks
-    sampled: int = option(0, least=0)  # Number of sampled jobsets, a quarter of the synthetic ones; 0 for the usual 32
+    # Number of sampled jobsets, 0 for the usual 32; there are four times as many synthetic jobsets
+    sampled: int = option(0, least=0)
     # Range of the loads of synthetic jobsets
     lowest_load: float = 0.7
     highest_load: float = 0.95
     # Number of synthetic jobsets at load 0.85 on which policies are validated. If the trace has ten or more real
     # jobsets, every fifth of these is also used for validation, and not for training.
     validation: int = option(24, least=1)
-    # Length in weeks of real spans that are used for validation instead of every fifth real jobset; 0 for none. All
-    # such spans of the training days are used, so that queues can build up as slowly as in operation.
+    # Use real spans of this many weeks for validation instead of every fifth real jobset; 0 for none. In long spans,
+    # queues can build up as slowly as in operation. All such spans of the training days are used.
     validated_weeks: int = option(0, least=0)
     every: int = option(0, least=0)  # Updates between two validations; 0 for the usual number
-    # Tolerated ratio of the longest wait of a validation jobset to that under FCFS with EASY. The excess over it counts
-    # as much as the ratio of the mean waits.
+    # Tolerated ratio of the longest wait of a validation jobset to that under FCFS with EASY. The score is the ratio of
+    # the mean waits plus the excess over this tolerated ratio.
     tolerated: float = 1.25
     # The paper's reward: ``capability`` is Eq. 1, ``capacity`` Eq. 2
     goal: str = option("capability", among=("capability", "capacity"))
-    # Weights of the paper's reward, and of minus the mean wait, the mean square wait and the longest wait of an
-    # episode, in hours
+    # Weights of the terms of the reward: the paper's reward, and minus the mean, the mean square and the longest wait
+    # of an episode, in hours
     paper: float = 1.0
     mean_wait: float = 1000.0
     mean_square_wait: float = 0.0
@@ -107,7 +108,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         if self.kind.observation != "slots" and "," in self.trace:
             raise UsageError(f"network={self.network} is for a single machine; give one trace")
         if not 0 < self.lowest_load <= self.highest_load:
-            raise UsageError(f"loads are {self.lowest_load} .. {self.highest_load}, must be > 0 and not fall")
+            raise UsageError(f"loads are {self.lowest_load} .. {self.highest_load}, must be > 0, the lower one first")
 
     @property
     def label(self) -> str:
@@ -193,7 +194,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         """Change the random initial weights, if the training has another start."""
 
     def traces(self) -> list[tuple[Workload, int]]:
-        """Read all traces, each without jobs larger than its machine, and the machine's size."""
+        """Read all traces; return each, without jobs larger than its machine, with the size of its machine."""
         if self.cluster:
             return [(_in_pool(*one), one[1].processors) for one in read_on_cluster(self.trace, self.cluster)]
         return read_traces(self.trace, self.processors)

@@ -105,11 +105,11 @@ class Agent:
 
 
 class _WholeEpisodes(Stateful, Environment):
-    """Episodes on the same random jobset; all restart together after the most steps that an episode can have.
+    """Episodes on the same random jobset; all restart together after as many steps as the longest episode can have.
 
-    The gain of a step is its reward divided by the size of the jobset's reference, plus the share of the work done in
-    the step. Over an episode this adds up to the share by which its cost stays below the reference. An episode's reward
-    is its gain minus the mean gain of all episodes.
+    The reference of a jobset is a total reward. The gain of a step is its reward divided by the absolute value of the
+    reference, plus the share of the work done in the step. Over an episode the gains add up to the share by which its
+    cost stays below the reference. The reward for a step is its gain minus the mean gain of all episodes in this step.
     """
 
     state = ("episodes", "_rng", "_at")
@@ -141,7 +141,7 @@ class _WholeEpisodes(Stateful, Environment):
         self._taken = np.zeros(len(options.actions), dtype=np.int64)
         self.shares = np.zeros(len(options.actions))
         """Share of the decisions for each policy in the episodes that ended last, shape ``(A,)``."""
-        self.totals = np.zeros(count)  # Sum of the rewards of the options in these episodes, shape ``(E,)``
+        self.totals = np.zeros(count)  # Total reward by the objective in these episodes, shape ``(E,)``
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
         if self._at == 0:
@@ -177,7 +177,7 @@ def policy_rewards(
     options: PolicySelectionOptions,
     seed: int = 0,
 ) -> FloatArray:
-    """Return the total reward of each policy if it is always chosen, shape ``(S, A)``; NaN for void."""
+    """Return the total reward of each jobset if always the same policy is chosen, shape ``(S, A)``; NaN for void."""
     n_actions = len(options.actions)
     actions = np.tile(np.arange(n_actions), len(jobsets))
     episodes = PolicySelectionEpisodes(jobsets, machine, len(actions), execution, options, seed)
@@ -206,7 +206,7 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
     environments: int = 16  # Episodes side by side, which make one update; at least 2
     # Learning rate of Adam at the start; it falls linearly to a twentieth. 0 for the usual one.
     learning_rate: float = option(0.0, least=0)
-    # Weight of the policy's entropy; rewards are shares of the objective, about 1e-4 per decision
+    # Weight of the policy's entropy; small, because rewards are shares of the objective, about 1e-4 per decision
     ent_coef: float = option(6e-5, least=0)
 
     name: ClassVar[str] = "irmasim"
@@ -217,7 +217,7 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         super().__post_init__()
         if self.environments < 2 or self.episodes < self.environments:
             fault = f"episodes is {self.episodes} and environments is {self.environments}"
-            raise UsageError(f"{fault}; environments must be at least 2, and episodes at least as many")
+            raise UsageError(f"{fault}; environments must be at least 2, and episodes at least as many as environments")
         self.options()
         self.execution()
 
@@ -298,7 +298,7 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         return "dense", learner.best, told
 
     def environment(self, seed: int) -> _WholeEpisodes:
-        """Return the environment, whose reference is the mean of the policies."""
+        """Return the environment; the references are the mean total rewards of policies that are always chosen."""
         machine, jobsets = self.machine(), self.jobsets()
         options, execution = self.options(), self.execution()
         references = np.nanmean(policy_rewards(jobsets, machine, execution, options), axis=1)

@@ -37,13 +37,13 @@ class Placements:
     Parameters
     ----------
     cases
-        Number of cases of a generation; the lists of pods take turns.
+        Number of cases per generation; case k uses the pod list k modulo the number of lists.
     n_nodes
-        Number of nodes drawn for each case, at most all.
+        Number of nodes drawn for each case; all nodes if there are fewer.
     asked
-        GPUs for which pods ask / GPUs of the nodes.
+        Requested GPUs, as a multiple of the GPUs of the drawn nodes.
     threads
-        Number of placements at a time.
+        Number of placements that run in parallel.
     """
 
     cases: int

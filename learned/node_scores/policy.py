@@ -28,7 +28,7 @@ class WeightedScore:
     weights: FloatArray
 
     def state(self, gpus: SharedGpus) -> WeightedState:
-        """Return the state that it takes."""
+        """Return the state that the kernel takes."""
         return WeightedState(gpus, self.weights)
 
 
@@ -54,5 +54,5 @@ class EvolvedScore:
         object.__setattr__(self, "score", WeightedScore(load_weights(find_weights(NAME, self.weights), NAME, _numbers)))
 
     def state(self, gpus: SharedGpus) -> WeightedState:
-        """Return the state that it takes."""
+        """Return the state that the kernel takes."""
         return self.score.state(gpus)

@@ -27,10 +27,10 @@ class EvolvedScoreTraining(DeclaredTraining["NodeScoreLearner"]):
     pods: str = ""  # Table of pods, or several separated by commas
     generations: int = option(200, least=1)
     population: int = option(12, least=4)
-    cases: int = option(8, least=1)  # Number of cases of a generation; the lists of pods take turns
-    case_nodes: int = option(400, least=1)  # Number of nodes drawn for each case, at most all
+    cases: int = option(8, least=1)  # Number of cases per generation, which use the lists of pods in turn
+    case_nodes: int = option(400, least=1)  # Number of nodes drawn for each case; all nodes if there are fewer
     sigma: float = option(0.3, least=1e-6)  # Standard deviation of the first candidates
-    asked: float = option(1.3, least=0.1)  # GPUs for which the pods of a case ask / GPUs of its nodes
+    asked: float = option(1.3, least=0.1)  # Requested GPUs of a case, as a multiple of the GPUs of its nodes
     threads: int = option(2, least=1)
 
     name: ClassVar[str] = NAME

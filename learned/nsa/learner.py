@@ -36,7 +36,7 @@ REWARD_SCALE = 0.01  # Factor of hops in a reward, so that most rewards lie betw
 WALK_STEPS, MOST_REMOVED = 100, 2  # Steps of training walks, and most jobs that a move removes (n_D)
 GAINS = (200.0, 60.0, 2.0, 2.0, 2.0)  # Factors of torch's initial weights, by feature
 N_NUMBERS = 2  # Number of features that are numbers of groups; they come first
-SPAN = 5  # Number of neighbours over which the mean is subtracted from the weights of a dense layer
+SPAN = 5  # Number of neighbouring weights whose mean is subtracted from each weight of a dense layer
 HOTTEST, COLDEST = 2.5, 0.0025  # Temperatures of training walks, as multiples of the cost of a hop
 
 
@@ -46,8 +46,9 @@ class _WindowPool(NamedTuple):
     # First position and first job of each window, and the ends of the last one, shape ``(W + 1,)``
     position_first: IntArray
     job_first: IntArray
-    groups: IntArray  # Groups of the idle positions, window by window; in a window level by level
-    nodes: Float32Array  # Switch and pod of the idle positions as in states, in the same order; two values per position
+    groups: IntArray  # Groups of the idle positions, window by window, and within a window level by level
+    # Features of the idle positions by `node_features`, window by window: the switches of all positions, then the pods
+    nodes: Float32Array
     sizes: IntArray  # Number of nodes of each job
     weights: FloatArray  # Hop difference to the next level, per level below the top
     # As in `allocopt.arrays.Encoding`
@@ -59,7 +60,8 @@ class _WindowPool(NamedTuple):
 class _Repairs(NamedTuple):
     """State of E environments; rows are as long as the largest window needs."""
 
-    # Window, moves made on it, jobs removed by the current move, those placed again, length of the idle sequence
+    # Window, moves made on it, jobs removed by the current move, how many of these are placed again, length of the idle
+    # sequence
     counters: IntMatrix
     jobs: IntMatrix  # Jobs in some order, the removed ones first
     idle: IntMatrix  # The idle sequence

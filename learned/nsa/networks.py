@@ -1,8 +1,8 @@
 """The six networks of the NSA paper's Table II, as lists of layers, and their forward pass as a kernel, without torch.
 
 The printed layers of a convolutional network end with a dense layer of 256 values, which cannot be the last one. Here a
-hyperbolic tangent and a dense layer of 100 values follow, one per action, as in the other networks. No reading of the
-printed layers was found that explains the printed parameter counts of the convolutional networks. The counts of the
+hyperbolic tangent and a dense layer of 100 values follow, one per action, as in the other networks. None of the tried
+readings of the printed layers explains the printed parameter counts of the convolutional networks. The counts of the
 fully connected ones are right if a node has five features.
 
 The kernel takes one input at a time, in single precision. Inner loops run along contiguous memory (the positions of a
@@ -49,7 +49,7 @@ class _Layer(NamedTuple):
         return prod(self.weight_shape) + self.outputs if self.weight_shape else 0
 
     def output(self, shape: Shape) -> Shape:
-        """Return the shape of the output for an input of a shape; raises ValueError if the layer cannot take it."""
+        """Return the shape of the output for an input of this shape; raises ValueError if the layer cannot take it."""
         channels, length = shape
         if self.kind == TANH:
             return shape
@@ -151,7 +151,7 @@ class PackedNetwork(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """Scratch space of the forward kernel: two arrays that take turns, and one for the inputs of filters."""
+    """Scratch space of the forward kernel: two arrays for the outputs of layers, and one for the inputs of filters."""
 
     one: Float32Array
     other: Float32Array

@@ -1,13 +1,13 @@
 """Solver ``nsa``: neural simulated annealing as published (NSA paper, Algorithm 1), without torch.
 
 The repair of the annealing places each removed job, the largest first, where a trained network chooses. As published,
-its reachable set is wider than DCAS (*relaxed*): this is strategy ``free``. Under ``dcas`` a move that leads to a
-crossing state is drawn again, up to a limit (*strict*).
+the search may reach states that DCAS forbids (*relaxed*): this is strategy ``free``. Under ``dcas`` a move that leads
+to a crossing state is drawn again, up to a limit (*strict*).
 
 A state of the repair (section V-B) is a matrix of ``q`` nodes by 4 or 5 features, stored feature by feature. Features 1
 and 2 are the parent switch and pod of each of the first q nodes of the idle sequence, numbered from 1 and divided by
-the number of switches or pods. Feature 3 is the number of nodes of the job, feature 4 the mean over the other removed
-jobs, both divided by the size of the largest job. Feature 5, which the paper does not print, is 1 for every node.
+the number of switches or pods. Feature 3 is the number of nodes of the job, feature 4 the mean number of nodes of the
+removed jobs that follow, both divided by `LARGEST_JOB`. Feature 5, which the paper does not print, is 1 for every node.
 Places without a node hold 0.
 """
 
@@ -40,9 +40,10 @@ WALKS = ("metropolis", "published")
 
 
 def node_features(problem: TopologyProblem) -> Float32Array:
-    """Return parent switch and pod of every idle node, from 1, divided by the number of these, shape ``(2, m)``.
+    """Return switch and pod of every idle node, from 1, divided by the number of switches or pods, shape ``(2, m)``.
 
-    Without groups the values are 1. On trees other than a fat tree the pod is the group just below the top.
+    On a topology without groups the values are 1. On trees other than a fat tree the pod is the group just below the
+    top.
     """
     groups = problem.topology.groups_of(problem.idle_nodes)
     if not len(groups):
@@ -56,13 +57,13 @@ def node_features(problem: TopologyProblem) -> Float32Array:
 
 
 class _Guide(NamedTuple):
-    """Policy that draws first nodes."""
+    """Policy that draws the first node of each job."""
 
     # The policy, and its scratch space
     network: PackedNetwork
     buffers: Buffers
     nodes: Annotated[Float32Array, 2]  # Switch and pod of every idle position as in a state, shape ``(2, m)``
-    # Shape of a state: 4 or 5, and q
+    # Shape of a state: number of features, 4 or 5, and q
     n_features: int
     n_actions: int
     sharpness: float  # Factor of logits before an action is drawn; 1 draws as in the training
@@ -78,7 +79,7 @@ def write_state(
 ) -> int:
     """Write the state of a repair, shape ``(n_features * q,)``; return the number of legal actions. See `_Guide`.
 
-    ``waiting`` are the removed jobs; the first of them is placed next.
+    ``waiting`` are the removed jobs that are not yet placed again; the first of them is placed next.
     """
     q = state.size // n_features
     n = min(q, idle.size)
@@ -142,8 +143,8 @@ class Nsa(TopologySolver):
     coldest: float = 0.0025
     steps: int = 500  # Number of steps if the budget does not limit iterations
     most_removed: int = 2  # Most jobs removed in a move; n_D in Table I
-    # Greediness of draws of first nodes: logits are multiplied by it. 1 draws as in the training; 0.5 was best on
-    # windows of a seed that is used neither for training nor for evaluation.
+    # Factor of the logits by which a first node is drawn; a larger one is greedier. 1 draws as in the training; 0.5 was
+    # best on windows of a seed that is used neither for training nor for evaluation.
     sharpness: float = 0.5
     # ``metropolis``: as in Algorithm 1; ``published``: as in the authors' code, where a rejected move restores the cost
     # but not the allocation (see `allocopt.heuristics.topology.annealing`)

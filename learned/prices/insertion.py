@@ -4,13 +4,14 @@ Leaf l charges p_l hops for a node. For any prices, no allocation saves more tha
 
     D(p) = sum_j max_S (saving_j(S) - p(S)) + sum_l p_l idle_l,      p >= 0,
 
-where each job chooses as if it were the only one. The first allocation inserts jobs one after the other; prices stand
-for the jobs to come. Three lessons turn predictions into gradients:
+where S are the nodes that job j takes, chosen as if it were the only job, and p(S) is the sum of their prices. The
+first allocation inserts jobs one after the other; prices stand for the jobs to come. Three lessons turn predictions
+into gradients:
 
 - The bound: the smaller, the better. A subgradient of D is idle_l minus the nodes that the jobs would take of leaf l.
-- Imitation: after the previous jobs were placed as in the best known allocation, a job should be placed as there, too.
-- Exploration (`allocopt.learned.prices.learner`): among allocations in disturbed orders, the better ones show which
-  jobs should come first.
+- Imitation: if the previous jobs are placed as in the best known allocation, the next job should be, too.
+- Exploration (`allocopt.learned.prices.learner`): of the allocations made in disturbed orders of the jobs, the
+  better ones show which jobs should come first.
 
 All kernels take the groups and a state in which all nodes are idle, and change the state. ``sizes`` are the nodes of
 each job, shape ``(J,)``, or the distinct sizes, shape ``(R,)``; ``multiplicity`` is the number of jobs of each size.
@@ -35,7 +36,8 @@ from allocopt.kernels.tree import GROUP_TREE, GroupTree
 
 @inlined
 def _charge(tree: GroupTree, state: InsertionState, prices: FloatArray, factor: float, most: int) -> None:
-    # Set what jobs of at most ``most`` nodes pay for a node of each leaf, in hops times the nodes of the job.
+    # Set the price of a node of each leaf, in hops times the nodes of the job, and fill the tables for jobs of at most
+    # ``most`` nodes.
     for leaf in range(prices.size):
         state.price[leaf] = factor * prices[leaf]
     for vertex in range(tree.idle.size - 1):
@@ -73,9 +75,9 @@ def insert_priced(
 ) -> float:
     """Insert jobs in an order, and write their nodes of each leaf into ``counts``; return their savings in hops.
 
-    Worths are multiplied by the share of nodes still to be inserted, to the power ``fading``. Filling the tables is
-    most of the work, so a job reuses those of the previous job if this changes its charge by at most ``tolerance``,
-    relative.
+    Worths are multiplied by the share of the nodes that later jobs take, to the power ``fading``. Filling the tables is
+    most of the work. So a job uses the tables of the previous job if the factor of their prices differs from its own by
+    at most the share ``tolerance``.
     """
     asked, largest = float(sizes.sum()), sizes.max()
     left, saved, charged = asked, 0.0, -1.0
@@ -106,7 +108,7 @@ def bound_alone(
     prices: FloatArray,
     alone: FloatArray,
 ) -> float:
-    """Return the bound D(p) in hops; write the most that a single job of each size would save, minus what it pays.
+    """Return the bound D(p) in hops; write the largest saving minus prices of a single job of each size to ``alone``.
 
     ``multiplicity`` and ``alone`` are indexed by size, not by the place among the distinct ``sizes``.
     """

@@ -40,7 +40,7 @@ class Settings:
     large_batch: int = 3
     learning_rate: float = 3e-3  # Peak rate; it rises linearly for a twentieth of the updates, then falls as a cosine
     bound_only: float = 0.15  # Share of the updates, at the start, that use only the bound
-    samples: int = 4  # Number of orders that are explored in a window, half of them with the opposite disturbances
+    samples: int = 4  # Number of orders explored in a window; the second half negates the disturbances of the first
     most_explored: int = 60  # Most jobs of a window whose orders are explored
     worth_noise: float = 0.35  # Standard deviation of disturbances of worths, in hops
     order_noise: float = 0.5  # Standard deviation of disturbances of order scores
@@ -55,7 +55,7 @@ class Settings:
 
 
 class _PriceNetwork(nn.Module):
-    """Predicts prices of leaves and scores of jobs, from seeded weights; see `allocopt.learned.prices.network`."""
+    """Predicts prices of leaves and scores of jobs; see `allocopt.learned.prices.network`. It begins at random."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -239,7 +239,8 @@ class PriceLearner(ModelLearner):
     def _lessons(
         self, case: Case, worth: FloatArray, scores: FloatArray, share: float
     ) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray]:
-        # Savings of the first allocation, gradients by worths and order scores, jobs that must move, and their weights.
+        # Return the relative savings of the first allocation, the gradients by worths and by order scores, which jobs
+        # must move, and the weight of each job in the loss of the destruction scores.
         settings, unit = self._settings, case.features.unit
         by_worth, (by_order, moved, weights) = np.zeros(len(worth)), np.zeros((3, len(scores)))
         if share < settings.bound_only or unit == 0.0:

@@ -2,9 +2,9 @@
 
 The features are shares and ratios that do not grow with the cluster: every number of a leaf or a job is within 0 .. 1
 and computed from sums over all leaves, pods (the groups directly above the leaves) and jobs. Leaves and jobs are
-embedded one by one. The second layer of each also gets pooled embeddings: sums over the leaves of its pod, over all
-leaves and over all jobs, each weighted by its share of nodes. So neither the numbering nor the number of leaves, pods
-and jobs matters.
+embedded one by one. The second layer also gets pooled embeddings: sums over all leaves and over all jobs and, for a
+leaf, over the leaves of its pod. The sums are weighted by shares of nodes. So neither the numbering nor the number of
+leaves, pods and jobs matters.
 """
 
 from typing import Annotated, NamedTuple
@@ -17,7 +17,7 @@ from allocopt.kernels.arrays import put, record_type, stable_order
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 
-OF_VALUE = 9  # Number of features of a count of idle nodes, the same for leaves and pods
+OF_VALUE = 9  # Number of features that describe the number of idle nodes of a leaf or a pod
 LEAF_FEATURES, JOB_FEATURES = 2 * OF_VALUE + 16, 12
 MOST_SUMMED = 24  # Most jobs whose sums of sizes are enumerated; with more, nearly every sum can be reached
 WIDTH = 32  # Size of the embedding of a leaf or a job
@@ -38,10 +38,10 @@ class Features(NamedTuple):
 
 
 class _Tables(NamedTuple):
-    """Sums over jobs, leaves and pods, indexed by a number x of nodes, ``0 .. most idle nodes of a pod``."""
+    """Sums over jobs, leaves and pods; unless noted, by a number x of nodes, ``0 .. most idle nodes of a pod``."""
 
     sizes: IntArray  # Sizes of the jobs, the smallest first; indexed by job
-    before: FloatArray  # Nodes of all smaller jobs for each job, and at last of all jobs; indexed by job
+    before: FloatArray  # Sum of the nodes of the jobs before each job, and at the end of all jobs; indexed by job
     jobs: IntArray  # Number of jobs of at most x nodes
     filled: IntArray  # Largest sum of job sizes that is at most x
     # Sum of the idle nodes of all leaves, and of all pods, that have more than x idle nodes
@@ -264,7 +264,7 @@ def _set_positive(row: Float32Array) -> None:
 
 @inlined
 def _finish_columns(matrix: Float32Array, columns: Float32Array, out: Float32Array) -> None:
-    # Add the product and cut at zero. The inner loop runs over all leaves, so that it vectorizes well.
+    # Add the product, then replace negative values by 0. The inner loop runs over all leaves, which vectorizes well.
     for k in range(WIDTH):
         target = out[k]
         for i in range(columns.shape[0]):

@@ -43,13 +43,15 @@ from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 
-# Time of an insertion per idle node and node of the largest job, and largest share of the time for the prediction
+# Seconds of an insertion, per idle node times nodes of the largest job; and the largest share of the remaining time
+# that a prediction may take
 INSERTION_S, SHARE = 2e-10, 0.5
 SHIPPED = "lns-prices"  # Name of the weights that come with the package
 MOST_HUNT = 1000.0
-# Share of the steps that begin with the job of the largest regret at the predicted prices, and among how many jobs
+# Share of the steps that first remove the job of the largest regret at the predicted prices, and the number of jobs
+# among which this job is chosen
 WORSE, RIVALS = 0.9, 4
-# Largest number of jobs that are all charged exactly, and the relative error of charges with more jobs
+# With at most this number of jobs, every job is charged exactly; with more jobs, charges have this relative tolerance
 FEW_JOBS, TOLERANCE = 30, 0.15
 BEGUN = types.Tuple((STATE, float64))
 
@@ -63,7 +65,9 @@ class LnsPrices(Lns):
     most_removed: int = 6
     guidance: float = 0.85  # Factor of the predicted worths in the search
     fading: float = 0.5  # Worths are multiplied by the share of nodes still to be inserted, to this power
-    hunt: float = 0.0  # Factor of the predicted destruction scores, 0 .. 1000; these are added to hops
+    # Factor of the predicted destruction scores, 0 .. 1000; the product is added to the regret of a job, in hops, when
+    # the job to be removed is chosen
+    hunt: float = 0.0
     # ``lns-prices`` for the shipped network, or a file that ``allocopt train lns-prices`` wrote
     weights: str = SHIPPED
 
@@ -118,7 +122,7 @@ class LnsPrices(Lns):
 
 
 def _proof(window: EncodedProblem, prices: FloatArray, most: float) -> PartPrices:
-    """Return the certificate of the bound: with prices, or without if single jobs without prices give a better one."""
+    """Return the certificate of the bound: without prices if the savings of single jobs prove it, else with prices."""
     if float(window.alone().sum()) <= most:
         return PartPrices()
     of_position = np.empty(window.encoding.n_idle)
@@ -132,7 +136,7 @@ def _packed(arrays: Mapping[str, Float32Array], card: Card) -> Weights:
 
 
 class _Glance(NamedTuple):
-    """First allocation and bounds of a window by one prediction."""
+    """First allocation and bounds of a window, computed from one prediction."""
 
     alone: FloatArray  # Saving of each job if it had all idle nodes for itself, in hops, shape ``(J,)``
     priced: FloatArray  # The same at the predicted prices, minus what the job would pay

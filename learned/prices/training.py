@@ -34,7 +34,7 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
     """Trains the network of `lns-prices` on windows of the paper's workload on clusters of many shapes."""
 
     updates: int = option(12_000, least=1)
-    windows: int = option(1500, least=1)  # Number of windows of the paper's cluster, and of clusters of other shapes
+    windows: int = option(1500, least=1)  # Windows of the paper's cluster; as many come from clusters of other shapes
     large_windows: int = option(300, least=0)  # Windows of 300 to 4,000 idle nodes
     # Steps of the search that finds allocations to imitate in windows that ``exact`` does not solve
     label_steps: int = option(20_000, least=1)
@@ -112,7 +112,7 @@ def _of_any_shape(rng: np.random.Generator, count: int) -> Iterator[TopologyProb
 
 
 def _large(rng: np.random.Generator, count: int, most_idle: int) -> Iterator[TopologyProblem]:
-    """Yield synthetic windows of 300 to ``most_idle`` idle nodes, a quarter to half of the cluster's."""
+    """Yield synthetic windows of 300 to ``most_idle`` idle nodes, which are a quarter to half of the cluster."""
     for _ in range(count):
         n_idle = int(np.exp(rng.uniform(np.log(300), np.log(most_idle))))
         nodes, leaves = int(rng.integers(10, 41)), int(rng.integers(8, 41))

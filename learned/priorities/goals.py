@@ -16,8 +16,9 @@ WAIT_S, LONGEST_S = 60.0, 600.0  # added to mean and longest waits, so that rati
 class Goal:
     """Objective of evolution: a loss of the schedule of a block of jobs, relative to that of EASY.
 
-    The loss is a weighted sum of the logarithms of the ratios of mean waits and of mean bounded slowdowns. If the ratio
-    of longest waits exceeds a tolerated one, a weight times the logarithm of this excess is added.
+    The loss is ``wait`` times the logarithm of the ratio of the mean waits, plus ``slowdown`` times the logarithm of
+    the ratio of the mean bounded slowdowns. If the ratio of the longest waits exceeds ``tolerated``, ``longest`` times
+    the logarithm of the excess is added.
     """
 
     wait: float

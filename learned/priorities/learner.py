@@ -24,7 +24,7 @@ EASY = ListScheduler(FirstComeFirstServed(), Backfill.EASY)
 
 
 class Site(NamedTuple):
-    """A trace and its machine, or the number of processors of the machine."""
+    """A trace and its machine, which is a cluster or a number of processors."""
 
     workload: Workload
     machine: int | Cluster
@@ -34,7 +34,7 @@ class Family(Protocol):
     """Queue orders that differ by a vector of numbers."""
 
     def first(self, rng: np.random.Generator) -> FloatArray:
-        """Return the initial numbers, about as large as the steps of evolution."""
+        """Return the initial numbers; the numbers are scaled so that the same step size suits all of them."""
 
     def order(self, parameters: FloatArray) -> QueueOrder:
         """Return the queue order with these numbers."""
@@ -78,7 +78,7 @@ class Evolution:
     population
         Number of candidates of a generation.
     blocks
-        Number of blocks that each candidate of a generation schedules, the same for all; the traces take turns.
+        Number of blocks per generation, drawn from the traces in turn; every candidate schedules all of them.
     block_jobs
         Number of consecutive jobs of a block.
     sigma
@@ -86,7 +86,7 @@ class Evolution:
     jitter
         Standard deviation of the logarithm of the factors by which run times are varied.
     threads
-        Number of simulations at a time.
+        Number of simulations that run in parallel.
     """
 
     goal: Goal
@@ -118,7 +118,7 @@ class PriorityLearner(EvolutionLearner):
         return self.losses_on(list(map(self._family.order, candidates)), blocks)
 
     def drawn(self, number: int) -> Site:
-        """Draw a block of the trace whose turn it is."""
+        """Draw block ``number``; successive blocks come from the traces in turn."""
         site = self._sites[number % len(self._sites)]
         jobs = min(self._evolution.block_jobs, len(site.workload))
         first = int(self._rng.integers(len(site.workload) - jobs + 1))

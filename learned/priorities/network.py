@@ -41,7 +41,8 @@ _CENTRES, _SPREADS = (np.array([SCALES[name][column] for name in FEATURES]) for 
 def first_parameters(features: Sequence[str], hidden: int, rng: np.random.Generator) -> FloatArray:
     """Return initial numbers for a network with these features and ``hidden`` hidden neurons; see `network_of`.
 
-    The order is that of UNICEP without sizes (wait over limit), or that of the wait only. Neurons are weak and random.
+    The initial order is by wait over limit (UNICEP without sizes) or, without this feature, by wait. The weights of
+    neurons are small and random.
     """
     first = "wait_per_limit" if "wait_per_limit" in features else "wait"
     linear = [-1.0 if name == first else 0.0 for name in features]

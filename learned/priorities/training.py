@@ -37,10 +37,10 @@ class OrderTraining(DeclaredTraining["PriorityLearner"]):
     goal: str = option("balanced", among=GOALS)
     generations: int = option(300, least=1)
     population: int = option(48, least=4)
-    blocks: int = option(8, least=1)  # Number of blocks of jobs of a generation; the traces take turns
+    blocks: int = option(8, least=1)  # Number of blocks of jobs per generation, from the traces in turn
     block_jobs: int = option(2500, least=2)
     sigma: float = option(0.3, least=1e-6)  # Standard deviation of the first candidates
-    jitter: float = option(JITTER, least=0.0)  # Standard deviation of the logarithm of the factors of run times
+    jitter: float = option(JITTER, least=0.0)  # Standard deviation of the logarithm of the factors that vary run times
     # Share of each trace, at its end, that is not used for training but to evaluate the order
     held_out: float = option(0.2, least=0.0, most=0.9)
     threads: int = option(2, least=1)
@@ -68,7 +68,7 @@ class OrderTraining(DeclaredTraining["PriorityLearner"]):
     def remarks(self, told: Mapping[str, Any]) -> tuple[str, ...]:
         held_out = f"the last {100 * self.held_out:.0f} % of its jobs, {JUDGED_VARIANTS} variants"
         return tuple(
-            f"{name}: mean wait {mean:.3f} of EASY's [{low:.3f}, {high:.3f}] ({held_out})"
+            f"{name}: mean wait over that of EASY: {mean:.3f} [{low:.3f}, {high:.3f}] ({held_out})"
             for name, (mean, low, high) in told["held_out_waits"].items()
         )
 
@@ -122,7 +122,8 @@ class OrderTraining(DeclaredTraining["PriorityLearner"]):
 class EvolvedPriorityTraining(OrderTraining):
     """Evolves the network of `evolved-priority` by CMA-ES; its candidates schedule blocks of jobs of traces."""
 
-    # Initial weights: the mean of shipped ones or files, separated by commas; if empty, the order of wait over limit
+    # Initial weights: the mean of these shipped weights or files, separated by commas; if empty, an order by wait over
+    # limit
     start: str = ""
     # Features in use, separated by commas, out of `FEATURES`; all of them if empty
     features: str = ""

@@ -1,8 +1,8 @@
 """Algorithms over masked, discrete actions, their rollouts, and the base classes of learners.
 
 - A2C (DRAS paper, section 3.2; Mnih et al., 2016) takes one gradient step per update. The advantage is the sum of
-  rewards up to the end of the update, plus the critic's value of the state after it, minus its value of the state
-  before the action. The paper omits the second term.
+  rewards up to the end of the update, plus the critic's value of the state at this end, minus the critic's value of
+  the state before the action. The paper omits the second of these terms.
 - PPO (Schulman et al., 2017) takes several steps, along the clipped objective.
 - REINFORCE (DRAS paper, Eq. 4; Williams, 1992) has no critic. The baseline of the k-th step of an update is the
   cumulative reward from the k-th step on, averaged over all previous updates and over the environments side by side.
@@ -137,7 +137,7 @@ class Rollout(Choices):
 
 
 Collector = Callable[[Any, Any, A2cSettings, FloatArray, torch.Generator], Rollout]
-"""Lets a policy act in an environment; it also updates the given sums of rewards of the running episodes."""
+"""Function that lets a policy act in an environment, and updates the given sums of rewards of unfinished episodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class _Steps:
 def _generalized_advantages(
     rewards: torch.Tensor, done: torch.Tensor, values: torch.Tensor, settings: A2cSettings
 ) -> torch.Tensor:
-    # The same as `timed_advantages`, but in 32 bits, where the order of operations affects rounding.
+    # Like `timed_advantages`, but in 32 bits; a function of its own, because the order of operations affects rounding.
     advantages = torch.zeros_like(rewards)
     later = torch.zeros_like(rewards[0])
     for t in range(len(rewards) - 1, -1, -1):
@@ -329,7 +329,10 @@ class PolicyGradient(ModelLearner):
         self._max_grad_norm = max_grad_norm
 
     def improve(self, batches: Iterable[Choices], ent_coef: float) -> float:
-        """Take one step on the choices of all batches; return the mean entropy. Raises `UsageError` if it diverges."""
+        """Take one step on the choices of all batches; return the mean entropy.
+
+        Raises `UsageError` if the training has diverged.
+        """
         self._optimizer.zero_grad()
         count, entropies = 0, 0.0
         for choices in batches:

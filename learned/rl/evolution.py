@@ -38,11 +38,11 @@ class EvolutionLearner(ABC):
 
     @abstractmethod
     def losses(self, candidates: Sequence[FloatArray]) -> FloatArray:
-        """Return the loss of each candidate on new cases, the same for all, shape ``(candidates, cases)``."""
+        """Return the loss of each candidate on new cases, shape ``(candidates, cases)``; all get the same cases."""
 
     @property
     def parameters(self) -> FloatArray:
-        """A running mean of the means of the candidates: it averages over the different cases of generations."""
+        """Mean of the candidates, averaged over the last generations, because each generation has other cases."""
         return self._average.copy()
 
     def update(self, share: float) -> dict[str, float]:

@@ -82,7 +82,10 @@ def set_weights(module: nn.Module, weights: Mapping[str, Float32Array]) -> None:
 
 
 def slot_logits(layers: nn.Module, rows: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-    """Return logits of slots from the features of legal ones, shape ``(n, W)``; others get the smallest finite one."""
+    """Return the logits of slots, shape ``(n, W)``, from the features of the legal ones.
+
+    Other slots get the smallest finite number.
+    """
     logits = rows.new_full(legal.shape, torch.finfo(rows.dtype).min)
     logits[legal] = layers(rows).squeeze(-1)
     return logits

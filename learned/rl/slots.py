@@ -1,4 +1,4 @@
-"""The compact network: values of the slots of a queue, by weights that all slots share; as kernels, without torch.
+"""The compact network, which values every slot of a queue by the same weights; as kernels, without torch.
 
 Two dense layers with leaky rectifiers take the K features of one slot at a time, so that the network's size depends
 neither on the length of the queue nor on the machine. The critic is another small network, whose input is the mean and
@@ -20,7 +20,7 @@ from allocopt.learned.weights import check_shapes
 
 LEAK = 0.01  # Slope of the leaky rectifier below zero, the default of torch
 SLOPE = np.float32(LEAK)
-_NOT_DRAWN = np.empty(0)  # Stands for random numbers when the best actions are chosen
+_NOT_DRAWN = np.empty(0)  # Passed instead of random numbers when the best actions are chosen
 
 
 @dataclass(frozen=True, slots=True)

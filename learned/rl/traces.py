@@ -54,7 +54,10 @@ def read_traces(trace: str, processors: int | str) -> list[tuple[Workload, int]]
 
 
 def read_on_cluster(trace: str, cluster: str) -> list[tuple[Workload, Cluster]]:
-    """Read traces, and return each with the jobs that the cluster accepts, and the cluster; commas separate files."""
+    """Read traces and a cluster; return each trace, with only the jobs that the cluster accepts, and the cluster.
+
+    Commas separate files, those of the traces and those of the cluster.
+    """
     machine = read_cluster([Path(file) for file in cluster.split(",")])
     return [
         (admitted(read_workload(path), machine, in_nodes=False, skip_oversized=True), machine)

@@ -45,11 +45,11 @@ SPENT: Mapping[str, Callable[[], float]] = {"seconds": time.monotonic, "processo
 class _Clock:
     """Measures the seconds that a training has taken, by the names of `SPENT`."""
 
-    offsets: Mapping[str, float]  # What each of its clocks shows when the training has taken 0 s
+    offsets: Mapping[str, float]  # Reading of each clock at which the training has taken 0 s
 
     @classmethod
     def after(cls, rows: Sequence[Mapping[str, float]]) -> "_Clock":
-        """Return the clock of a training that has these rows."""
+        """Return the clock of a training whose curve has these rows so far."""
         before = rows[-1] if rows else {}
         return cls({name: clock() - before.get(name, 0.0) for name, clock in SPENT.items()})
 
@@ -63,9 +63,8 @@ def _run_updates(
 ) -> Iterator[TrainingProgress]:
     """Make the remaining updates, and yield after each; the caller has checked the folder and writes the weights.
 
-    ``identity`` must be the same in a checkpoint for it to belong to this training. Raises the errors of
-    `_read_checkpoint`, `UsageError` if another worker has died, and `KeyboardInterrupt`, after which the training can
-    be resumed.
+    A checkpoint belongs to this training if it has the same ``identity``. Raises the errors of `_read_checkpoint`,
+    `UsageError` if another worker has died, and `KeyboardInterrupt`, after which the training can be resumed.
     """
     rows: list[dict[str, float]] = []
     if request.resumes:
@@ -132,7 +131,7 @@ def _read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
         case {"identity": dict(known), "state": dict(state)}:
             for name, value in identity.items():
                 if known.get(name) != value:
-                    raise UsageError(f"{path} is of a training with {name} {known.get(name)!r}, must be {value!r}")
+                    raise UsageError(f"{path} belongs to a training with {name} {known.get(name)!r}, must be {value!r}")
             return {name: _arrays(part) for name, part in state.items()}
     raise _damaged(path)
 
@@ -253,7 +252,7 @@ class DeclaredTraining(ABC, Generic[L]):
         """Return the result after all updates."""
 
     def remarks(self, told: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return remarks on the result, one per line, given its entries of the card."""
+        """Return remarks on the result, one per line; ``told`` are the entries of the card that `result` returned."""
         return ()
 
     def card_settings(self) -> dict[str, Any]:
@@ -280,7 +279,7 @@ class DeclaredTraining(ABC, Generic[L]):
         from allocopt.report.provenance import provenance
 
         request.check_folder(NAME)
-        # Record the commit of the program that trains, which may have changed on disk at the end.
+        # Record the commit now, because the program on disk may change during the training.
         begun_at = provenance()["commit"]
         with self.workers() as workers:
             learner = self.learner(request.seed, workers)

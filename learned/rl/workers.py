@@ -1,6 +1,6 @@
 """Learners, environments and their state, and the one or more processes (workers) of a training.
 
-Several workers communicate by torch.distributed; ``torchrun`` starts them. Only several workers need torch.
+Several workers communicate by torch.distributed; ``torchrun`` starts them. A single worker needs no torch.
 """
 
 import os
@@ -51,7 +51,7 @@ class Environment(Protocol):
 class Stateful:
     """Base class of objects with state in a checkpoint: the attributes that ``state`` names.
 
-    They may be numbers, texts, arrays, generators, objects of torch, `Stateful`, and tuples and dicts of these.
+    Attributes may be numbers, texts, arrays, generators, objects of torch, `Stateful`, and tuples and dicts of these.
     """
 
     state: ClassVar[tuple[str, ...]]
@@ -181,7 +181,7 @@ ALONE = Workers()  # The single process; it has no state, so that it can be shar
 
 
 class _Joined(Workers):
-    # Messages between processes are on each one's accelerator for nccl, otherwise on the CPU.
+    # With nccl, messages between processes must be on the accelerators, otherwise in the memory of the CPUs.
     def __init__(self, device: "torch.device") -> None:
         from torch import distributed
 

@@ -46,7 +46,7 @@ class RlSchedulerLearner(Stateful):
     """Trains the kernel network; in an update it schedules episodes that begin at random jobs of the workload.
 
     As in the authors' program, the whole reward is paid at the end of an episode, it is not discounted, and an update
-    takes up to 80 gradient steps, each on all its choices.
+    takes up to 80 gradient steps, each on all choices of the update.
     """
 
     state: ClassVar[tuple[str, ...]] = ("network", "_actor_steps", "_critic_steps", "_generator", "_rng", "_samples")

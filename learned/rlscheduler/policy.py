@@ -93,7 +93,7 @@ class RlScheduler:
 def features_of(view: View, waiting: IntArray) -> Float32Array:
     """Return the features of waiting jobs, as defined by the training's environment, shape ``(n, 8)``.
 
-    Its episodes have 256 jobs, so that 256 or more waiting jobs count as a full queue.
+    Episodes of the training have 256 jobs, so 256 or more waiting jobs count as a full queue.
     """
     pool = view.as_pool
     machine = float(pool.platform.size)

@@ -44,7 +44,10 @@ def shipped_weights(training: str) -> list[str]:
 
 
 def find_weights(training: str, weights: str) -> Path:
-    """Return the file of `shipped_weights` of this name, or the path itself; raises `UsageError` if there is none."""
+    """Return the file of the `shipped_weights` of this name, or else the path ``weights``.
+
+    Raises `UsageError` if there is no such file.
+    """
     shipped = shipped_weights(training)
     path = FOLDER / f"{training}-{weights}{SUFFIX}" if weights in shipped else Path(weights)
     if not path.exists():
@@ -54,7 +57,7 @@ def find_weights(training: str, weights: str) -> Path:
 
 
 def load_weights(path: Path, training: str, make: Callable[[dict[str, Float32Array], Card], T]) -> T:
-    """Read a file and return the result of ``make``; it is cached as long as the file does not change.
+    """Read a file and return the result of ``make``, which is cached as long as the file does not change.
 
     Raises `BadFileError` if the file cannot be read, is of another training, or if ``make`` raises ValueError, KeyError
     or TypeError.
@@ -63,7 +66,6 @@ def load_weights(path: Path, training: str, make: Callable[[dict[str, Float32Arr
         changed_ns = path.stat().st_mtime_ns
     except OSError as error:
         raise bad_file(path, f"cannot be read: {os_fault(error)}") from None
-    # Cached, because the same file and function give the same result.
     made: T = _made_once(path, changed_ns, training, make)
     return made
 

@@ -1,6 +1,6 @@
 """The ASAX paper's Tables 2 and 3 and its Figure 3 by simulation, compared with the printed numbers.
 
-The page also has a bound, by a linear program, on how short the queue can be with one guest per host.
+The page also has a lower bound, by a linear program, on the makespan of the queue with one guest per host.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,10 @@ from papers.asax.tables import FIGURE_THREE, LESSONS, SEEDS, THREE, TWO, learner
 from papers.pages import Selection, page_parser, text_table, write_template
 
 SEED = 1
-"""Ten queues of seeds 10 .. 19; the expert table was written with queues of seeds 100 .. 104 and 200 .. 214."""
+"""Seed of the request; it gives the queues of seeds 10 .. 19.
+
+The expert table was written with queues of seeds 100 .. 104 and 200 .. 214.
+"""
 SEQUENCES = 6
 """Number of learners, each of which sees one queue after the other."""
 FIRST_SEED = 30_000
@@ -54,7 +57,7 @@ ROUNDING = 1e-9
 
 @dataclass
 class _Kind:
-    # Equal stages, of jobs of one workflow and size, with the seconds that all of them take without sharing.
+    # A stage of the jobs of one workflow and size, with the seconds that it takes in all of them, without sharing.
     job: ProfiledJob
     stage: Stage
     work_s: float = 0.0
@@ -84,7 +87,8 @@ def _least_core_s(queue: Sequence[QueuedJob]) -> float:
     """Return a lower bound of the core-seconds of allocations.
 
     All work is done in allocations of one job, or of a host and a guest, at the rates of the execution model. Any
-    stages may run together at any time, jobs may be interrupted, and the sum of run times may grow at most by a factor.
+    stages may run together at any time, jobs may be interrupted, and the sum of run times may grow at most by the
+    factor `RUN_FACTOR`.
     """
     kinds: dict[tuple[str, int, int], _Kind] = {}
     for one in queue:
@@ -100,7 +104,7 @@ def _least_core_s(queue: Sequence[QueuedJob]) -> float:
 
 
 def _least_makespan_s(queue: Sequence[QueuedJob], cores: int) -> float:
-    # The larger of the bound by cores and that by the job that would end last without sharing.
+    # Return the larger of two bounds: by the cores, and by the job that would end last without sharing.
     last = max(one.submit_s + one.job.remaining_s for one in queue) - min(one.submit_s for one in queue)
     return max(_least_core_s(queue) / cores, last)
 
@@ -148,8 +152,9 @@ def _responses(cores: int, seeds: IntArray, schedulers: Sequence[Sequence[QuotaS
 def _hindsight(queues: int) -> str:
     """Return a table of the gains of the best weights in hindsight over equal ones, with a line per cluster.
 
-    For one application after the other, the best of equal weights and each single expert is chosen by the mean response
-    over some queues. The gain of these weights on these and on other queues limits the gain of any learner.
+    For one application after the other, either equal weights or a single expert is chosen, whichever gives the smallest
+    mean response over some queues. The gain of the chosen weights, on these and on other queues, limits the gain of any
+    learner.
     """
     lines: list[list[Cell]] = []
     for cores in CLUSTER_SIZES:
@@ -186,7 +191,7 @@ def _responses_by_weights(cores: int, seeds: Sequence[int], best: Mapping[str, s
 
 def main() -> None:
     """Measure and write the page."""
-    quick = page_parser(__doc__, "one queue a line").parse_args().quick
+    quick = page_parser(__doc__, "one queue per line of each table").parse_args().quick
     queues, sequences = (1, 1) if quick else (SEEDS, SEQUENCES)
     request = ReproductionRequest(Path(), quick, (SEED,))
     records = {piece: THREE.measure(request, piece) for piece in THREE.pieces(request)}

@@ -56,7 +56,7 @@ class Method:
     """A way to schedule a queue."""
 
     make: Callable[[], QuotaScheduler]
-    is_trained: bool = False  # whether the scheduler has seen the queues of `LESSONS` before
+    is_trained: bool = False  # whether the scheduler has seen `LESSONS` queues before
     paging: float = Interference().paging  # see `Interference`
 
 
@@ -134,7 +134,7 @@ def _weight_updates(scheduler: QuotaScheduler) -> int:
 
 
 def _risks(scheduler: QuotaScheduler) -> dict[str, float]:
-    """Return the largest excess risk of an application over its bound, if the scheduler is a learner."""
+    """Return the largest ratio of an application's excess risk to its bound; empty unless the scheduler learns."""
     if not isinstance(scheduler, AsaxScheduler):
         return {}
     shares = [risk / bound for risk, bound in scheduler.asax.excess_risks().values() if bound > 0]

@@ -34,7 +34,7 @@ def _table(values: dict[tuple[str, int], _Values]) -> str:
 
 
 def _steps(values: _Values) -> str:
-    """Return the difference of each baseline to the one before it in Table 1's order, in paired standard errors."""
+    """Return the difference between each baseline and the one before it in Table 1's order, also in standard errors."""
     rows: list[list[Cell]] = []
     for lower, higher in pairwise(ORDER):
         low, high = (values[method] for method in (lower, higher))
@@ -47,7 +47,7 @@ def _steps(values: _Values) -> str:
 
 
 def _readings(jobsets: Sequence[JobSet], machine: Machine) -> str:
-    """Return mean NTAT of first come first served, by the reading of what happens when the first job does not fit."""
+    """Return mean NTAT of first come first served, for each reading of what happens if the first job does not fit."""
     rows: list[list[Cell]] = []
     for backfill, name in READINGS:
         runs = [
@@ -60,8 +60,8 @@ def _readings(jobsets: Sequence[JobSet], machine: Machine) -> str:
 
 def main() -> None:
     """Measure and write the page."""
-    parser = page_parser(__doc__, "a hundred job sets")
-    parser.add_argument("--sets", type=int, default=10_000, help="job sets")
+    parser = page_parser(__doc__, "a hundred jobsets")
+    parser.add_argument("--sets", type=int, default=10_000, help="draw this number of jobsets")
     options = parser.parse_args()
     count = 100 if options.quick else options.sets
     values: dict[tuple[str, int], _Values] = {}

@@ -21,7 +21,7 @@ DIFFERENCE, ERROR = "difference %", "standard error %"
 
 
 def _record_of_mask(asked: Asked, method: str) -> Record:
-    """Schedule the same jobsets twice: jobs may only start now, or they may be planned ahead."""
+    """Schedule the same jobsets twice: once jobs may only start now, once they may be planned ahead."""
     found = {}
     for mask in ("now", "horizon"):
         training = CushTraining(mask=mask, epochs=asked.size(SHORT_EPOCHS, QUICK_EPOCHS))
@@ -77,7 +77,7 @@ ALGORITHM_EPOCHS = 200
 
 
 def _compared(asked: Asked, training: CushTraining) -> Record:
-    """Train, and return its effort, its result, and its validation at the start and at the end."""
+    """Train; return the effort, the results on held-out jobsets, and the validations at the start and at the end."""
     training = replace(training, epochs=asked.size(training.epochs, QUICK_EPOCHS))
     before = time.process_time()
     learner, curve = training.trained(asked.seeds[0])

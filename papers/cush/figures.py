@@ -1,13 +1,13 @@
 """Table 1 and Figures 4 to 8 of the CuSH paper, and its section 4.2.2.
 
-Table 1: CuSH and the baselines on both machines. Figure 4: learning curves. Figures 5 and 7: by class of job. Figure 8:
-by size of the cluster. The paper shows bars without numbers; its text states that on 16 nodes shortest job first is
-better than CuSH, and that CuSH is best on more nodes. Horizons (section 4.2.2) affect only the paper's network, whose
-images have one row per timestep; here it is trained on a small cluster.
+Table 1: CuSH and the baselines on both machines. Figure 4: learning curves. Figures 5 and 7: results by class of job.
+Figure 8: results by size of the cluster. The paper shows bars without numbers; its text states that on 16 nodes
+shortest job first is better than CuSH, and that CuSH is best on more nodes. Horizons (section 4.2.2) affect only the
+paper's network, whose images have one row per timestep; here it is trained on a small cluster.
 
 Figure 6: the policy chosen for each type of job, and the gain by the policy selector. Further rows show trainings
-without a policy selector, trainings with the measured model, in which the better policy depends on the job and on the
-GPUs, and types that become known (section 3.1) over several jobsets.
+without a policy selector; trainings with the measured model, in which the better policy depends on the job and on the
+GPUs; and jobs whose types become known (section 3.1) over several jobsets.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -161,7 +161,7 @@ def _record_of_four(asked: Asked, piece: str) -> Record:
 
 
 def _numbers_of_four(records: Records) -> Iterator[Number]:
-    """Yield the baselines, points of the curves, and their ends, with the values of Table 1 if it prints the same."""
+    """Yield the baselines and points of the curves; baselines and last points with Table 1's values, if printed."""
     n = CushTraining().validation
     for piece, record in records.items():
         epochs = record.get("epoch", [None])
@@ -199,7 +199,7 @@ SIZES: Classes = {
 
 
 def class_means(classes: Classes, by: FloatArray, values: Mapping[str, FloatArray]) -> dict[str, dict[str, float]]:
-    """Return means of values over the jobs of each class that is not empty, and their number."""
+    """Return means of values over the jobs of each class that is not empty, and the number of its jobs."""
     found = {}
     for name, (above, most) in classes.items():
         members: BoolArray = (by > above) & (by <= most)
@@ -276,7 +276,7 @@ def _record_of_horizon(asked: Asked, piece: str) -> Record:
 
 
 def _numbers_of_eight(records: Records) -> Iterator[Number]:
-    """Yield the turnarounds of CuSH, and the ratios to it of every rule with the better of the two policies."""
+    """Yield the turnaround of CuSH and, for every rule with its better policy, its turnaround over CuSH's."""
     for piece, record in records.items():
         sets, ours = int(record["sets"]), record["NTAT"]
         yield Number(piece, "NTAT of CuSH", ours, None, sets)
@@ -345,7 +345,7 @@ def _record_of_six(asked: Asked, piece: str) -> Record:
 
 
 def _ratios(asked: Asked) -> Record:
-    """Return the shares of policies that the agents choose by type of job, on the held-out jobsets of Sierra."""
+    """Return the share of each type of job that agents allocate by its better policy, on Sierra's held-out jobsets."""
     machine = Machine.of("sierra")
     jobsets = held_out(machine, asked)
     kinds = np.concatenate([jobs.traits.argmax(axis=1) for jobs in jobsets])
@@ -413,7 +413,7 @@ def _numbers_of_six(records: Records) -> Iterator[Number]:
 
 
 def _way_numbers(kind: str, records: Mapping[str, Mapping[str, Any]]) -> Iterator[Number]:
-    """Yield the results of each way to choose policies, and the learned one's share of the oracle's gain."""
+    """Yield the results of each way to choose policies, and which share of the oracle's gain the learned one has."""
     for way, record in records.items():
         for column in ("NTAT", "wait", "penalty", RIGHT, RATIO):
             yield Number(f"{kind}: {way}", column, record[column], None, int(record["sets"]))

@@ -116,7 +116,7 @@ def _speeds() -> list[list[Cell]]:
 
 
 def _steps_per_second(episodes: CushEpisodes, seconds: float = 1.0) -> float:
-    """Make random legal choices in some episodes, with all observations."""
+    """Return how many random legal choices are made per second, with all observations."""
     rng, count = np.random.default_rng(0), episodes.n_environments
     drawn = rng.integers(0, len(episodes.jobsets), count)
     episodes.follow(drawn)
@@ -157,7 +157,7 @@ def _measure_workers() -> str:
     rows: list[list[Cell]] = []
     alone = alone_s = 1.0
     for count, (*short, (curve, used_s)) in runs.items():
-        # Short and long runs start equally long, so the difference excludes the start.
+        # Starting takes equally long in short and long runs, so the difference excludes it.
         epoch_s = (used_s - min(seconds for _, seconds in short)) / (QUALITY_EPOCHS - SPEED_EPOCHS)
         fastest = max(_episodes_per_second(of_run) for of_run, _ in runs[count])
         if count == 1:
@@ -170,7 +170,7 @@ def _measure_workers() -> str:
 
 
 def _draw_figure_four(rows: Sequence[Row], curve: Path) -> None:
-    """Draw the validation's turnaround over epochs."""
+    """Draw the turnaround of validations over the epochs, and that of the baselines."""
     points = read_curve(curve)
     epochs, scores = (np.array([point[name] for point in points]) for name in ("update", "score"))
     lines = {"CuSH": (epochs, scores)}
@@ -185,9 +185,9 @@ def main() -> None:
     """Measure and write the page."""
     parser = page_parser(__doc__, rows=True)
     parser.add_argument(
-        "--trained", type=Path, default=Path("trained"), help="folder with the training for Sierra, shown in Figure 4"
+        "--trained", type=Path, default=Path("trained"), help="draw Figure 4 from this folder's training for Sierra"
     )
-    parser.add_argument("--measure-workers", action="store_true", help="measure workers, and stop")
+    parser.add_argument("--measure-workers", action="store_true", help="measure 1, 2 and 4 workers, and stop")
     options = parser.parse_args()
     if options.measure_workers:
         print(_measure_workers())

@@ -1,4 +1,4 @@
-"""The machines of the comparisons with jobs that no training uses; the paper's methods, and others."""
+"""Machines, jobs and methods of the comparisons: jobs that no training uses, the paper's methods, and others."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -99,7 +99,10 @@ LEADER = "DRAS-PPO"
 CUSTOMIZED, GENERIC, STATIC = (f"{LEADER}, {how}" for how in ("customized", "generic", "static"))
 """Trained for the machine, trained on several others, and without learning in operation."""
 GATED, UNGATED, PATIENT = (f"{LEADER}, dynamic, {how}" for how in ("gated", "ungated", "ungated, 8 weeks"))
-"""With learning in operation: new weights are kept only if a validation finds them better, or always."""
+"""With learning in operation: new weights are kept only if validation finds them better, or always.
+
+The last one learns from the jobs of eight weeks.
+"""
 DYNAMIC: dict[str, dict[str, Any]] = {
     GATED: {},
     UNGATED: {"gated": False},
@@ -161,7 +164,7 @@ def trainings(folder: str, method: str, site: Site) -> list[Path]:
 
 
 def weights_of(folder: str, method: str, site: Site) -> list[str]:
-    """Return the weights of an agent by training, see `trainings`; otherwise the name of shipped weights, if any."""
+    """Return the weights of an agent's `trainings` in a folder; if there are none, the name of its shipped weights."""
     if found := trainings(folder, method, site):
         return [str(path) for path in found]
     shipped = "generic" if method == GENERIC else site.weights

@@ -47,8 +47,8 @@ def cori_days(data: Path, days: int, seed: int) -> Workload:
 def main(write: Callable[[str], None] = print) -> None:
     """Write the trace."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path, help="file to write, .swf or .swf.gz")
-    parser.add_argument("--data", type=Path, required=True, help="folder with the folder traces")
+    parser.add_argument("out", type=Path, help="write this file, .swf or .swf.gz")
+    parser.add_argument("--data", type=Path, required=True, help="read the folder traces in this folder")
     options = parser.parse_args()
     jobs = cori_days(options.data, TRACE_DAYS, TRACE_SEED)
     Swf().write(options.out, jobs)

@@ -1,4 +1,4 @@
-"""Figures 5 and 6: learning curves by the order of the phases, and those of all agents with other methods' rewards.
+"""Figure 5: learning curves by the order of the phases. Figure 6: those of all agents, and rewards of all methods.
 
 The paper prints curves; its text states the rewards at the end, by its own reward on a month of the full trace.
 """
@@ -158,7 +158,7 @@ SIX = Artifact(
 
 
 def _rewards(asked: Asked, piece: str) -> Record:
-    """Play the validation jobsets to the end."""
+    """Return the total rewards of a method on the validation jobsets, for the terms `REWARDS`."""
     training = _training(LEADER, asked)
     jobsets = training.jobsets(trace_of(THETA, asked), THETA.processors, 0)[1][: asked.size(None, QUICK_JOBSETS)]
     known = weights_of(asked.trained, piece, THETA) if piece in AGENTS else [""]

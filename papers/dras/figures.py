@@ -227,7 +227,7 @@ def _placed(asked: Asked, piece: str) -> Placed:
 
 def placed(asked: Asked, method: str, jobsets: Sequence[Workload]) -> Placed:
     """Simulate jobsets on Theta under a method; an agent uses the first of its trainings."""
-    # FCFS with EASY as two-level scheduling gives the same schedules, and also the modes of jobs.
+    # Simulate FCFS with EASY as two-level scheduling: the schedules are the same, and it reports the modes of jobs.
     is_reference = method == REFERENCE
     return placed_by(TwoLevelOrders("fcfs", "fcfs") if is_reference else schedulers(method, THETA, asked)[0], jobsets)
 

@@ -19,7 +19,7 @@ from allocopt.learned.rl.slots import CompactNetwork, SlotPolicy
 from allocopt.learned.rl.training import A2cSettings
 
 RUNNING, CHOICES, FEATURES, REPEATS = 34, 30, 21, 30
-"""Largest number of running jobs in a state, choices of an update (about ten scheduling instances), and others."""
+"""Running jobs in a state, choices of an update (about ten scheduling points), features, and measured repetitions."""
 
 
 def _state(rng: np.random.Generator) -> Float32Array:

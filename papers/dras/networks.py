@@ -1,8 +1,8 @@
 """The DRAS paper's network beside the compact one and rules, on Theta's jobs that no training has seen.
 
 Weights of the paper's network (88 MB) are not shipped. ``allocopt train dras-pg --option network=paper ... --out
-FOLDER/NAME`` trains them; ``--option trained=FOLDER`` takes all trainings in a folder. Those of an algorithm and a
-reward that differ only in their seeds are one method.
+FOLDER/NAME`` trains them; ``--option trained=FOLDER`` takes all trainings in a folder. Trainings with the same
+algorithm, network and reward count as one method.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

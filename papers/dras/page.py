@@ -2,11 +2,10 @@
 
 Run ``allocopt reproduce dras-figure5`` to ``dras-figure11``, ``dras-figure6-rewards``, ``dras-table4``,
 ``dras-figure7-cori``, ``dras-reasons``, ``dras-rewards`` and ``dras-networks`` first, with ``--option trained=FOLDER``
-for the weights of several trainings. ``--rows`` is the folder with the result files; sections without files are
-left out.
-``--decisions`` prints the times of decisions and updates alone and writes nothing. ``--jitter DATA`` schedules the
-held-out days of the folder with the traces with run times jittered, and writes what it measured to the same folder
-instead of the page. Needs the extras train and plot.
+for the weights of several trainings. ``--rows`` is the folder with the result files; sections without files are left
+out. ``--decisions`` prints only the times of decisions and updates, and writes nothing. ``--jitter DATA`` simulates the
+held-out days with varied run times, from the traces in the folder DATA, and writes the results to the folder ``--rows``
+instead of writing the page. Needs the extras train and plot.
 """
 
 import json
@@ -125,7 +124,7 @@ def _points(columns: dict[str, Row], measure: str) -> tuple[list[float], list[fl
 
 
 def _plot_curves(curves: ByRow, constants: dict[str, float], name: str, is_share: bool) -> None:
-    """Draw total rewards and ratios of mean waits over updates, or over their share."""
+    """Draw total rewards and ratios of mean waits over updates, or over the share of the training."""
     parts: dict[str, dict[str, tuple[FloatArray, list[float]]]] = {}
     titles = {"total_reward": "total reward, validation jobsets", "wait_ratio": f"mean wait / {REFERENCE}"}
     for measure, title in titles.items():
@@ -220,7 +219,7 @@ PLOTS: dict[str, Callable[[Parts], None]] = {
     "figure10": _figure_ten,
 }
 BESIDE = {"figure6": "dras-figure6-rewards"}
-"""Further artifacts whose rows a picture needs."""
+"""Further artifact whose rows a picture needs, by the picture."""
 
 JITTER_FILE = "dras-jitter.json"
 VARIANTS = 20
@@ -300,7 +299,7 @@ def main() -> None:
     """Measure and write the page."""
     parser = page_parser(__doc__, rows=True)
     parser.add_argument("--decisions", action="store_true")
-    parser.add_argument("--jitter", type=Path, metavar="DATA", help="measure with jittered run times, and stop")
+    parser.add_argument("--jitter", type=Path, metavar="DATA", help="measure with varied run times, and stop")
     options = parser.parse_args()
     path = options.rows / JITTER_FILE
     if options.jitter:

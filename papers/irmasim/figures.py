@@ -1,9 +1,9 @@
 """Figure 1: jobs on a fast and a slow node. Figures 7 and 8: batches. Figure 9: the policies. Figures 10, 11: agents.
 
 The paper states neither the number of jobs of the batches nor their policy; here jobs start in the order of submission.
-For Figure 1 it states neither the clocks, here the first and the last of Table III, nor the instructions of class A:
-here these are the values of class C in Table IV, scaled by the sizes that define the classes. For the choices of agents
-it prints pictures, and names neither the policies nor the numbers of episodes.
+For Figure 1 it states neither the clocks nor the instructions of class A. Here the clocks are the first and the last of
+Table III, and the instructions are those of class C in Table IV, scaled by the sizes that define the classes. For the
+choices of agents it prints pictures, and names neither the policies nor the numbers of episodes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -167,7 +167,7 @@ ENERGY, RATIO = "energy kJ", "energy over the least, %"
 LIGHTER = {f"{KINDS[0]}, {share:g} of the memory volume": share for share in (0.0, 0.25, 0.5)}
 """Share of the memory volume of Table IV that jobs move, by the name of a variation of Figure 9."""
 BY_NODES = tuple(nodes.name.lower() for nodes in NodeSelection if nodes is not NodeSelection.HIGH_MEM)
-"""Selections of nodes, without `HIGH_MEM`, which is the same as `HIGH_GFLOPS` here, as these jobs ask for no memory."""
+"""Selections of nodes, without `HIGH_MEM`, which here is the same as `HIGH_GFLOPS`: these jobs ask for no memory."""
 WORST, WORST_OF_SUBSET = "worst of all above the least, %", "worst of the subset above its least, %"
 
 
@@ -187,7 +187,7 @@ def _policies(asked: Asked, piece: str) -> Record:
 
 
 def _energies(records: Records) -> Iterator[Number]:
-    """Yield energies by policy, and the difference between the greatest and the least in per cent."""
+    """Yield energies by policy, also in per cent above the least, and how far the greatest is above the least."""
     for kind in [*KINDS, *LIGHTER]:
         of = [record for piece, record in records.items() if piece.endswith(f": {kind}")]
         for name in of[0]:
@@ -259,7 +259,7 @@ def _convergence_numbers(records: Records) -> Iterator[Number]:
 
 
 def smoothed_shares(shares: FloatArray) -> FloatArray:
-    """Return shares averaged over the last updates, shape ``(U, A)``."""
+    """Return shares, each averaged over the last `WINDOW` updates, shape ``(U, A)``."""
     sums = np.concatenate((np.zeros((1, shares.shape[1])), shares.cumsum(axis=0)))
     last = np.arange(1, len(shares) + 1)
     first = np.maximum(last - WINDOW, 0)

@@ -1,4 +1,6 @@
-"""IRMaSim's agents: a page with plots of the results of ``allocopt reproduce``, other objectives, unseen jobs, times.
+"""IRMaSim's agents: a page with plots of the results of ``allocopt reproduce``, and with further measurements.
+
+The program also trains agents for other objectives, evaluates agents on unseen jobs, and measures times.
 
 Run ``allocopt reproduce irmasim-figure1`` and ``irmasim-figure7`` to ``irmasim-figure11`` first. ``--rows`` is the
 folder with the result files. Results of Figures 10 and 11 with another agent or entropy, written by ``--out`` to
@@ -106,7 +108,7 @@ def _figure_nine(found: ByRow) -> str:
     }
     least = min(of_policies.values())
     cells: list[list[Cell]] = []
-    # Serial jobs that ask for no memory make smallest and low_mem the same as first.
+    # For serial jobs that ask for no memory, smallest and low_mem are the same as first.
     for jobs in ("random", "first", "shortest", "low_mem_bw"):
         energies = [of_policies[f"{KINDS[0]}: {jobs}-{nodes}"] for nodes in BY_NODES]
         cells.append([jobs, *(100 * (energy / least - 1) for energy in energies)])
@@ -198,7 +200,10 @@ def _objectives() -> str:
 
 
 def _over_best(training: IrmasimTraining, agent: Agent, batch: int) -> tuple[float, float]:
-    """Return the objective of an agent, and of the policy best on its own batch, over that of a batch's best policy."""
+    """Return the objective of an agent on a batch, and that of a policy, over that of the best policy of the batch.
+
+    The policy is the one that is best on the batch of the training.
+    """
     machine = PAPERS[HETEROGENEOUS]
     options, execution = training.options(), training.execution()
     own, jobs = (IrmasimTraining(jobs=training.jobs, batch=one).jobsets()[0] for one in (training.batch, batch))

@@ -42,7 +42,7 @@ from papers.nsa.tables import (
 )
 
 AS_PROGRAMMED = Reading(PROGRAM, "period", leaders=(LEADER, OPTIMUM), methods=INTERPRETED)
-"""All conventions of the program: its windows and walk, and the SCAS optimum decides what starts if it is better."""
+"""All conventions of the program: its windows and walk; the better of `LEADER` and `OPTIMUM` decides what starts."""
 
 
 def _tables_record(asked: Asked, piece: str) -> Record:

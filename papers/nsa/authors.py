@@ -31,7 +31,7 @@ class Conventions:
     """Conventions of windows: the cluster, the most jobs, and the start of their jobs."""
 
     topology: Topology = AUTHORS_CLUSTER
-    most_jobs: int | None = AUTHORS_MOST_JOBS  # of two or more nodes; None for no limit
+    most_jobs: int | None = AUTHORS_MOST_JOBS  # most jobs of two or more nodes in a window; None for no limit
     ones_last: bool = True  # whether one-node jobs get nodes after the window, not the first idle nodes before it
     solving_s: float = SOLVING_S
     period_s: float = 60.0
@@ -93,7 +93,7 @@ class _Machine:
 
 
 class _Waiting(NamedTuple):
-    """A waiting job; tuples sort as the jobs are taken: most periods first, then fewest nodes, then by arrival."""
+    """A waiting job; the smallest tuple is taken first: by most periods waited, then fewest nodes, then arrival."""
 
     minus_periods: int
     nodes: int
@@ -162,9 +162,9 @@ def _decided(
 def job_by_job(workload: Workload, topology: Topology = AUTHORS_CLUSTER, *, backfills: bool) -> list[Started]:
     """Start jobs one by one on the first idle nodes, in the order of arrival, and return them as they begin.
 
-    Nodes are freed only when the clock advances, one job after the other. While the first job of the queue does not
-    fit, ``backfills`` lets others begin that end before the time at which it fits. Only jobs that have arrived
-    meanwhile are in the queue, so that these are few.
+    Nodes are freed only when the clock advances, one job after the other. With ``backfills``, while the first job of
+    the queue does not fit, other jobs begin if they end before the time at which it fits. Few jobs can do so, because
+    the queue holds only jobs that have arrived while its first job waited.
     """
     machine = _Machine.of(workload, topology)
     submit, n_jobs = workload.submit, len(workload)
@@ -207,7 +207,7 @@ def _fits_at(machine: _Machine, job: int, now: float) -> float:
 
 
 def mean_cost_and_wait(workload: Workload, topology: Topology, started: Sequence[Started]) -> dict[str, float]:
-    """Return the mean hop cost, each cut to a whole number and at least 1, and the mean wait in seconds of all jobs."""
+    """Return the mean hop cost and the mean wait in seconds of all jobs; costs are rounded down, but to at least 1."""
     costs = hop_costs(topology, HOP_COST, [one.nodes for one in started])
     # Tolerate rounding errors: a value just below a whole number counts as this number.
     whole = np.maximum(np.floor(costs + 1e-6), 1.0)

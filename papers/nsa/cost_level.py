@@ -102,7 +102,7 @@ READINGS = {
     "and the SCAS optimum decides where it is better": Reading(PROGRAM, per="period", leaders=(LEADER, OPTIMUM)),
     "and the authors' walk": Reading(PROGRAM, per="period", methods=INTERPRETED),
 }
-"""Readings by name; a reading that begins with *and* adds to the previous one, except for the leaders."""
+"""Readings by name; a reading that begins with *and* adds to the previous one, but does not keep its leaders."""
 
 
 def drawn_starts(asked: Asked, workload: Workload, seed: int) -> list[int]:

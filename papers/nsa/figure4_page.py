@@ -39,7 +39,7 @@ def _forward_microseconds(name: str) -> float:
 
 
 def _networks(trained: Path | None) -> str:
-    """Return sizes, times and final returns from the folder of trainings, whose learning curves are drawn."""
+    """Return a table of sizes, times and final returns; draw the learning curves of the trainings in the folder."""
     lines = {}
     rows: list[list[Cell]] = []
     for name, architecture in NETWORKS.items():

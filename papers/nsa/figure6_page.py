@@ -1,8 +1,8 @@
 """Figure 6 of the NSA paper: allocation by windows against FCFS and EASY, which allocate job by job.
 
-Needs the folder with the data (``--data``), which is not part of the project, for the workload of the NSA authors'
-repository hpcschedule; and the extra ``plot``. Run ``allocopt reproduce nsa-figure6-authors`` first; ``--rows`` is the
-folder with its file. Takes some minutes. ``--quick`` prints the table of two epochs and writes nothing.
+Needs the extra ``plot``, and the workload of the NSA authors' repository hpcschedule in the folder ``--data``, which is
+not part of the project. Run ``allocopt reproduce nsa-figure6-authors`` first; ``--rows`` is the folder with its file.
+Takes some minutes. ``--quick`` prints the table of two epochs and writes nothing.
 """
 
 from itertools import pairwise
@@ -57,7 +57,7 @@ def _measured(epochs: list[Workload]) -> _Lines:
 
 
 def _table(lines: _Lines) -> str:
-    """Return cost and wait under the shortest and the longest period."""
+    """Return cost and wait with the shortest and with the longest period."""
     header = ("method", "allocation", "period s", "hop cost", "+/-", "wait s")
     shown = (line for group in lines.values() for line in group[:: max(1, len(group) - 1)])
     return aligned_table(header, [line.cells() for line in shown], (None, None, 0, 0, 0, 1))
@@ -79,7 +79,7 @@ def _plot(lines: _Lines) -> None:
 
 
 def _first_claim(lines: _Lines) -> str:
-    """Count the cases in which windows cost less and wait longer than FCFS, which starts jobs one by one."""
+    """Count the cases in which jobs cost less in windows than under FCFS, and those in which they wait longer."""
     rows: list[list[Cell]] = []
     for name in (name for method, name in lines if method == "windows"):
         windows = lines["windows", name]
@@ -94,7 +94,7 @@ def _first_claim(lines: _Lines) -> str:
 
 
 def _second_claim(lines: _Lines, n_epochs: int) -> str:
-    """Count the cases in which a longer period costs less and waits longer than the next shorter one."""
+    """Count the cases in which cost falls with a longer period, and those in which waits grow."""
     rows: list[list[Cell]] = []
     for name in (name for method, name in lines if method == "windows"):
         windows = lines["windows", name]

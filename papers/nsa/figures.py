@@ -122,7 +122,7 @@ JOB_BY_JOB = {"sequential": "scas", "best-fit": "free", "dp": "scas"}
 
 @dataclass(frozen=True)
 class JobByJob:
-    """Places jobs that start together one after the other, each without considering the next."""
+    """Places jobs that start together: one after the other, each without regard to the next."""
 
     allocator: Allocator
 

@@ -23,14 +23,14 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.topology import OneShot
 
 HOTTEST, COLDEST = 25.0, 0.0025
-"""Temperatures of the program, in hops; the first one in Table I is a tenth of this."""
+"""First and last temperature of the program, in hops; Table I prints a tenth of the first."""
 MOST_REMOVED = 2
 Choose = Callable[[Sequence[int], Sequence[int], np.random.Generator], int]
 """Takes the idle sequence and the sizes of the removed jobs; returns the first place in the sequence."""
 
 
 def anywhere(idle: Sequence[int], waiting: Sequence[int], rng: np.random.Generator) -> int:
-    """Draw a place uniformly among the first 100."""
+    """Draw a place uniformly among the first 100 of the idle sequence."""
     return int(rng.integers(min(len(idle), Q)))
 
 

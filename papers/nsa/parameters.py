@@ -1,4 +1,4 @@
-"""Table II of the NSA paper: numbers of parameters by readings of the printed layers."""
+"""Table II of the NSA paper: numbers of parameters, for several readings of the printed layers."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise, product
@@ -54,12 +54,12 @@ COUNTS: dict[str, Callable[[str], int]] = {
     "the critic, one output": lambda name: PRINTED.count(name, HIDDEN, 1),
     "actor and critic": lambda name: PRINTED.count(name, HIDDEN, Q) + PRINTED.count(name, HIDDEN, 1),
 }
-"""Numbers of parameters of a convolutional network by readings."""
+"""Number of parameters of a convolutional network, by reading."""
 DIFFERENCE = "cnn-2 less cnn-1"
 
 
 def all_readings() -> Iterator[Layers]:
-    """Yield other features, widths and strides of the convolutions."""
+    """Yield readings with all numbers of features, widths and strides of the convolutions within some ranges."""
     for values in product((1, 2, 3, 4, 5, 6), range(1, 31), (1, 2, 3), range(1, 21), (1, 2, 3, 4), (True, False)):
         layers = Layers(*values)
         if all(layers.flat(name) for name in FILTERS):
@@ -73,7 +73,8 @@ def fitting_hidden(layers: Layers, network: str, n_outputs: int) -> float:
 
 
 def _searched() -> dict[str, int]:
-    # One hidden layer of any size, the same for the three networks as in the paper; actors and critics.
+    # Search for a size of the hidden layer that fits all three networks, as in the paper; after it come the outputs of
+    # an actor, of a critic, or none.
     tried = fitting = 0
     for layers, n_outputs in product(all_readings(), (Q, 1, 0)):
         needed = {fitting_hidden(layers, name, n_outputs) for name in FILTERS}

@@ -1,9 +1,9 @@
-"""Table III: SA and NSA by steps; Table IV: NSA against SCAS to proof, and against SCIP with a limit of 30 s.
+"""Table III: SA and NSA by steps; Table IV: NSA against the SCAS optimum, and against SCIP with a limit of 30 s.
 
-The tables cover epochs of windows of the paper's workload file, advanced by NSA. All nodes are idle at the begin of an
-epoch. Every decision period is a window, which all methods solve; jobs start as NSA with 500 steps decides (section
-VI-C). The paper does not state where in the file an epoch begins: here the file is cut into equal stretches, one per
-epoch. Further rows are not in the paper: annealing as implemented here, and equal wall time.
+The tables cover epochs of windows of the paper's workload file. All nodes are idle at the beginning of an epoch. Every
+decision period is a window, which all methods solve; jobs start as NSA with 500 steps decides (section VI-C). The paper
+does not state where in the file an epoch begins: here the file is cut into equal stretches, one per epoch. Further rows
+are not in the paper: annealing as implemented here, and equal wall time.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -65,7 +65,10 @@ def epoch_of(key: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method that solves every window, with its steps, None for its default, and seconds per window."""
+    """A method that solves every window, with limits per window.
+
+    ``steps`` are None for the solver's default, ``time_limit`` in seconds is None for no limit.
+    """
 
     solver: Solver | str
     strategy: str
@@ -198,7 +201,7 @@ class PermutedNsa(Nsa):
 def printed_temperature(steps: int) -> float:
     """Return the constant temperature of Algorithm 1 as printed, in hops.
 
-    Its line 11 lacks the step t, so that the temperature never changes after the first step.
+    Line 11 of the algorithm lacks the step t, so that the temperature never changes after the first step.
     """
     return 2.5 * float(np.exp(-np.log(1000.0) / steps))
 

@@ -90,7 +90,7 @@ def test_losses_out_of_range_and_knowledge_of_other_experts_are_refused() -> Non
     for loss in (-0.1, 1.1, float("nan")):
         with pytest.raises(UsageError, match=r"must be within 0 \.\. 1"):
             asax.learn(asax.decide("a", IDLE, np.random.default_rng(0)), loss)
-    with pytest.raises(UsageError, match="the knowledge is of experts for"):
+    with pytest.raises(UsageError, match="the knowledge was learned by experts for"):
         Asax(asax.experts, Knowledge(("cpu",)))
     with pytest.raises(UsageError, match="full_loss_at is 0"):
         Asax.untrained(full_loss_at=0.0)

@@ -154,7 +154,7 @@ def test_a_snapshot_of_more_workers_and_validations_between_averages_are_refused
     snapshot["workers"] *= 2
     with pytest.raises(ValueError, match="of 2 workers"):
         one.restore(snapshot)
-    with pytest.raises(UsageError, match="every 7 epochs must coincide with averages, every 5"):
+    with pytest.raises(UsageError, match="every 7 epochs must coincide with averages; give a multiple of 5"):
         Settings(average_every=5, validate_every=7)
 
 

@@ -162,4 +162,4 @@ def test_a_training_of_one_worker_does_not_go_on_with_two(launcher: Launcher, tm
     (one,) = launcher.started(TRAIN, folder, "begun", count=1)
     assert one.returncode == 0
     failed = launcher.started(TRAIN, folder, "resumed")
-    assert all(two.returncode == 1 and "of a training with workers 1, must be 2" in two.stderr for two in failed)
+    assert all(two.returncode == 1 and "to a training with workers 1, must be 2" in two.stderr for two in failed)
