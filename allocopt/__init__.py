@@ -1,8 +1,9 @@
 """Decide which nodes of a cluster each waiting job gets.
 
 The names below are the most common ones. Others are in the parts `allocopt.topology`, `allocopt.knapsack`,
-`allocopt.coallocation`, `allocopt.placement`, `allocopt.solving`, `allocopt.simulator`, `allocopt.cluster` and
-`allocopt.traces`. Names and parts are imported when they are first used, so that ``import allocopt`` is fast.
+`allocopt.coallocation`, `allocopt.placement`, `allocopt.solving`, `allocopt.simulator`, `allocopt.cluster`,
+`allocopt.traces` and `allocopt.plot`. Names and parts are imported when they are first used, so that ``import
+allocopt`` is fast.
 """
 
 from importlib import import_module
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import allocopt.coallocation
     import allocopt.knapsack
     import allocopt.placement
+    import allocopt.plot
     import allocopt.simulator
     import allocopt.solving
     import allocopt.topology
@@ -66,7 +68,7 @@ _HOMES = {
     "traces.reading": ["read_workload"],
     "traces.workload": ["Workload"],
 }
-_PARTS = ("cluster", "coallocation", "knapsack", "placement", "simulator", "solving", "topology", "traces")
+_PARTS = ("cluster", "coallocation", "knapsack", "placement", "plot", "simulator", "solving", "topology", "traces")
 
 __all__ = [
     "AllocoptError", "Budget", "FatTree", "Model", "Platform", "Problem", "ProblemKind", "Result", "Schedule",

@@ -1,4 +1,4 @@
-"""HTML tables of problems, results and schedules in notebooks, without further packages."""
+"""HTML tables of problems, results, schedules, metrics and workloads in notebooks, without further packages."""
 
 from collections.abc import Sequence
 from html import escape

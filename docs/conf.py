@@ -56,7 +56,9 @@ numpydoc_show_class_members = False
 
 nitpick_ignore_regex = [
     # Inventories of other packages are not downloaded, so their names cannot be linked.
-    (r"py:.*", r"(collections|enum|fractions|gymnasium|networkx|np|numpy|pathlib|time|typing)\..*"),
+    (r"py:.*", r"(collections|enum|fractions|gymnasium|networkx|matplotlib|np|numpy|pathlib|time|typing)\..*"),
+    # Names of annotations in `allocopt.plot`, which imports matplotlib only when it draws.
+    (r"py:class", r"Axes|Comparable"),
     # Every name in single backticks that can be imported becomes a reference, but not every part has a page.
     (r"py:obj", r"[\w.]+"),
     # Records of the engine and arguments of its compiled parts are not part of the interface.

@@ -48,7 +48,7 @@ LAYERS = (
     ("envs",),
     ("training", "reproduction"),
     ("report",),
-    ("experiments", "live"),
+    ("experiments", "live", "plot"),
     ("serve",),
     ("cli",),
     ("__main__",),
@@ -59,7 +59,7 @@ IN_SDIST = {
     "pyproject.toml", "setup.cfg", "setup.py",
 }  # fmt: skip
 """Files of an sdist beside the packages."""
-HEAVY = ("numba", "torch", "ortools", "pyscipopt", "scipy", "pandas", "networkx", "simanneal")
+HEAVY = ("numba", "torch", "ortools", "pyscipopt", "scipy", "pandas", "networkx", "simanneal", "matplotlib")
 FILES = sorted(path for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -203,7 +203,7 @@ def test_every_public_name_is_there() -> None:
     assert sorted(package.__all__) == dir(package)
     assert len(package.__all__) <= 30
     assert all(getattr(package, name) is not None for name in package.__all__)
-    for part in ("cluster", "coallocation", "knapsack", "placement", "simulator", "solving", "topology", "traces"):
+    for part in package._PARTS:
         module = getattr(package, part)
         assert all(getattr(module, name) is not None for name in module.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

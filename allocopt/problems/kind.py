@@ -9,12 +9,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+import numpy as np
+
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import Topology
 from allocopt.errors import MissingPackageError, PluginError, PluginWarning, UsageError
 from allocopt.files.faults import shown
 from allocopt.plugins import make_plugin, plugin_names
 from allocopt.problems.base import Problem, Sense
+from allocopt.problems.picture import Holder, Picture, Racks, State
 
 if TYPE_CHECKING:
     # Only files need pydantic.
@@ -62,6 +65,19 @@ class NodeMap:
     sizes: tuple[int, ...]  # number of nodes of each job
     held: tuple[IntArray, ...] | None = None  # nodes of each job; None without a solution
     costs: tuple[float, ...] = ()  # cost of each job; empty without a solution
+
+    def picture(self) -> Picture:
+        """Return the nodes by leaf switch, coloured by job."""
+        is_closed = np.ones(self.topology.size, dtype=np.bool_)
+        is_closed[self.idle] = False
+        return Picture(
+            unit="node",
+            racks=Racks.of(self.topology),
+            is_closed=is_closed,
+            closed="in use or drained",
+            holders=tuple(Holder(Holder.name("job", name)) for name in self.names),
+            states=(State.of_whole_units(self.held or ()),),
+        )
 
 
 class Codec(ABC, Generic[P, S]):
@@ -176,6 +192,11 @@ class ProblemKind(ABC, Generic[P, S]):
     def node_map(self, problem: P, solution: S | None) -> NodeMap | None:
         """Return the nodes of a problem and the jobs that get them; None if the problem has no nodes."""
         return None
+
+    def picture(self, problem: P, solution: S | None) -> Picture | None:
+        """Return who holds which share of which node, as `allocopt.plot` draws it; None if nothing can be drawn."""
+        nodes = self.node_map(problem, solution)
+        return None if nodes is None else nodes.picture()
 
 
 def kind_names() -> list[str]:

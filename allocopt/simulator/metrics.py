@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.errors import UsageError
+from allocopt.notebook import html_table
 from allocopt.simulator.schedule import HOP_COST, ClusterSchedule, JobTimes, Schedule
 
 CLASS_RATIO = 4  # largest size of a class over that of the class before
@@ -243,6 +244,24 @@ class Metrics:
     machine: MachineUse
     starvation_s: float
     starved: IntArray
+
+    def _repr_html_(self) -> str:
+        jobs, machine = self.jobs, self.machine
+        wait = jobs.wait_s
+        facts = (
+            ("jobs", jobs.jobs),
+            ("mean wait s", wait.mean),
+            ("median wait s", wait.median),
+            ("95 % wait s", wait.percentile_95),
+            ("longest wait s", wait.maximum),
+            ("mean bounded slowdown", jobs.bounded_slowdown.mean),
+            (f"jobs that waited longer than {self.starvation_s:,g} s", jobs.starved),
+            ("mean hop cost", jobs.mean_hop_cost),
+            ("utilization", f"{100 * machine.utilization:.1f} %"),
+            ("mean queue length", machine.mean_queue_length),
+            ("makespan s", machine.makespan_s),
+        )
+        return html_table("Metrics", facts)
 
 
 def is_overloaded(backlog: Sequence[float]) -> bool:

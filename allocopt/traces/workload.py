@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.unserved import OVERSIZED, counted, reasons_in_words
 from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.notebook import html_table
 
 Counts = tuple[tuple[str, int], ...]
 """Numbers of jobs by reason."""
@@ -147,6 +148,19 @@ class Workload:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def _repr_html_(self) -> str:
+        has_jobs = len(self) > 0
+        facts = (
+            ("jobs", len(self)),
+            ("jobs dropped", sum(jobs for _, jobs in self.dropped)),
+            ("processors of the machine", self.machine_processors),
+            ("largest job, processors", int(self.processors.max()) if has_jobs else None),
+            ("mean run s", float(self.run.mean()) if has_jobs else None),
+            ("days from first to last submission", float(np.ptp(self.submit)) / 86_400 if has_jobs else None),
+            ("users", len(set(self.user_labels) - {""})),
+        )
+        return html_table(f"Workload {self.name}", facts)
 
     @property
     def user_labels(self) -> list[str]:

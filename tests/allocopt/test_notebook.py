@@ -10,6 +10,7 @@ from allocopt.cluster.topology import FatTree
 from allocopt.notebook import html_table
 from allocopt.problems.instances import read_instances
 from allocopt.problems.topology import Job, TopologyProblem
+from allocopt.simulator.metrics import measure
 from allocopt.simulator.schedule import Schedule
 from allocopt.solving.solve import solve
 from allocopt.traces.workload import Workload
@@ -50,3 +51,16 @@ def test_schedules_do_too() -> None:
     assert cells(schedule) == {
         "jobs": "2", "processors": "1", "mean wait s": "5", "longest wait s": "10", "makespan s": "20",
     }  # fmt: skip
+    metrics = cells(measure(schedule))
+    assert (metrics["mean wait s"], metrics["utilization"], metrics["mean hop cost"]) == ("5", "100.0 %", "\u2013")
+
+
+def test_workloads_do_too_even_without_jobs() -> None:
+    nothing = np.empty(0)
+    none = np.empty(0, dtype=np.int64)
+    assert cells(Workload("<b>", none, nothing, nothing, none, nothing))["mean run s"] == "\u2013"
+    assert "<b>" not in Workload("<b>", none, nothing, nothing, none, nothing)._repr_html_()
+    day = 86_400.0
+    jobs = Workload("w", np.array([1, 2]), np.array([0, day]), np.ones(2), np.array([1, 4]), np.ones(2), 8)
+    assert cells(jobs)["largest job, processors"] == "4"
+    assert cells(jobs)["days from first to last submission"] == "1"

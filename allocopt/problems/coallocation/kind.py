@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from allocopt.problems.certificate import Certificate
 from allocopt.problems.coallocation.interference import Sharing
 from allocopt.problems.coallocation.pairs import MOST_TERMS, MOST_TRIPLES
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, verify_coallocation
 from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage, counted
+from allocopt.problems.picture import Holder, Look, Picture, Racks, State
 
 
 class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
@@ -61,3 +64,25 @@ class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
         places = [] if solution is None else solution.as_list(problem)
         rows = tuple((guest, host, 100 * quota) for guest, host, quota in places)
         return AnswerTable("Guests and their hosts", (("guest", None), ("host", None), ("quota %", 0)), rows)
+
+    def picture(self, problem: CoallocationProblem, solution: Coallocation | None) -> Picture:
+        """Return the hosts, with the share of the cores of each that its guests get."""
+        places = () if solution is None else solution.places
+        n_hosts = len(problem.hosts)
+        unit = np.array([*range(n_hosts), *(place.host for place in places)], dtype=np.int64)
+        holder = np.array([0] * n_hosts + list(range(1, 1 + len(places))), dtype=np.int64)
+        quota = np.array([place.percent / 100 for place in places])
+        left = 1.0 - np.bincount(unit[n_hosts:], quota, minlength=n_hosts)
+        return Picture(
+            unit="host",
+            racks=Racks.single(n_hosts),
+            is_closed=np.zeros(n_hosts, dtype=np.bool_),
+            closed="",
+            holders=(
+                Holder("the host itself", Look.GREY),
+                *(Holder(Holder.name("guest", problem.guests[place.guest].id)) for place in places),
+            ),
+            states=(State.of(unit, holder, np.concatenate((left, quota))),),
+            bars=tuple(f"{host.id}, {host.cores:,} cores" for host in problem.hosts),
+            axis="share of the host's cores (%)",
+        )

@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from allocopt.problems.certificate import Certificate
 from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage, counted
 from allocopt.problems.knapsack.packing import MOST_JOBS, MOST_PLACES
 from allocopt.problems.knapsack.problem import KnapsackProblem, Selection, verify_selection
+from allocopt.problems.picture import Holder, Look, Picture, Racks, State
 
 
 class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):
@@ -68,3 +71,34 @@ class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):
         )  # fmt: skip
         numbers = (*((each, 0) for each in resources), ("wait s", 0), ("estimate s", 0), ("value", 2), ("slot", 0))
         return AnswerTable("Jobs", (("job", None), ("starts", None), *numbers), rows)
+
+    def picture(self, problem: KnapsackProblem, solution: Selection | None) -> Picture:
+        """Return a bar for each resource, and for each slot, with the units that jobs take."""
+        chosen = list(solution.jobs) if solution is not None else []
+        sizes = [problem.total[each] for each in problem.resources]
+        taken = [problem.total[each] - problem.capacity[each] for each in problem.resources]
+        slots = problem.slots or ()
+        # Per unit of the picture: the amount of everything that is not free, then that of each selected job.
+        amounts = np.zeros((len(sizes) + len(slots), 1 + len(chosen)), dtype=np.int64)
+        amounts[: len(sizes), 0] = taken
+        amounts[: len(sizes), 1:] = problem.requests[chosen].T
+        if solution is not None and slots:
+            amounts[len(sizes) + np.array(solution.slots, dtype=np.int64), 1 + np.arange(len(chosen))] = problem.sizes[
+                chosen
+            ]
+        whole = np.array([*sizes, *slots], dtype=np.int64)
+        unit, holder = np.nonzero(amounts)
+        of_slots = (f"slot {number}: {size:,} {problem.resources[0]}" for number, size in enumerate(slots))
+        return Picture(
+            unit="resource",
+            racks=Racks.single(len(whole)),
+            is_closed=whole == 0,
+            closed="nothing there",
+            holders=(
+                Holder("not free", Look.GREY),
+                *(Holder(Holder.name("job", problem.jobs[number].id)) for number in chosen),
+            ),
+            states=(State.of(unit, holder, amounts[unit, holder] / whole[unit]),),
+            bars=(*(f"{size:,} {name}" for name, size in zip(problem.resources, sizes, strict=True)), *of_slots),
+            axis="share of the units (%)",
+        )

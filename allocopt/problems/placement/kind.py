@@ -6,7 +6,8 @@ from typing import Any
 from allocopt.cluster.topology import hop_costs
 from allocopt.problems.certificate import Certificate
 from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage, counted
-from allocopt.problems.placement.problem import PlacementProblem, Placements, verify_placements
+from allocopt.problems.picture import Holder, Picture, Racks, State
+from allocopt.problems.placement.problem import NodeTasks, PlacementProblem, Placements, verify_placements
 
 # Most pairs (jobs times nodes) of a program, which then takes up to about a minute; seconds per pair.
 FEW_PAIRS, PROOF_S = 250_000, 2e-4
@@ -66,3 +67,16 @@ class PlacementKind(ProblemKind[PlacementProblem, Placements]):
             rows.append((job.id, len(nodes), ", ".join(map(str, nodes.tolist())) or "left out", cost))
         columns = (("job", None), ("nodes", 0), ("which", None), ("hop cost", 1))
         return AnswerTable("Jobs and their nodes", columns, tuple(rows))
+
+    def picture(self, problem: PlacementProblem, solution: Placements | None) -> Picture:
+        """Return the nodes by leaf switch, each divided among its jobs by their shares of its free resources."""
+        of_jobs: Sequence[Sequence[NodeTasks]] = [()] * len(problem.jobs) if solution is None else solution.of_jobs
+        held = [(job.request, places) for job, places in zip(problem.jobs, of_jobs, strict=True)]
+        return Picture(
+            unit="node",
+            racks=Racks.of(problem.topology),
+            is_closed=problem.in_use | ~problem.free.any(axis=1),
+            closed="in use",
+            holders=tuple(Holder(Holder.name("job", job.id)) for job in problem.jobs),
+            states=(State.of_places(held, problem.free),),
+        )

@@ -3,8 +3,16 @@
 from collections.abc import Mapping, Sequence
 
 from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage, counted
+from allocopt.problems.picture import Holder, Look, Picture, Racks, State
 from allocopt.problems.relocation.order import ordered
-from allocopt.problems.relocation.problem import GETS_NODES, Relocation, RelocationProblem, verify_relocation
+from allocopt.problems.relocation.problem import (
+    GETS_NODES,
+    PlacedJob,
+    Places,
+    Relocation,
+    RelocationProblem,
+    verify_relocation,
+)
 
 
 class RelocationKind(ProblemKind[RelocationProblem, Relocation]):
@@ -71,3 +79,29 @@ class RelocationKind(ProblemKind[RelocationProblem, Relocation]):
             for number, (action, job, cost) in enumerate(problem.steps_and_costs(solution), 1)
         ]
         return AnswerTable("Steps", columns, tuple(rows))
+
+    def picture(self, problem: RelocationProblem, solution: Relocation | None) -> Picture:
+        """Return the nodes by leaf switch before and after the steps; jobs that stay are grey."""
+        before = [(job.request, job.places) for job in problem.running]
+        labels = [Holder("running", Look.GREY)] * len(before)
+        states = [State.of_places(before, problem.capacity, "" if solution is None else "before")]
+        if solution is not None:
+            requests = [*(job.request for job in problem.running), *(gang.request for gang in problem.waiting)]
+            after = [*zip(requests, (at or () for at in (*solution.running, *solution.waiting)), strict=True)]
+            states.append(State.of_places(after, problem.capacity, "after"))
+            labels = [_change(job, at) for job, at in zip(problem.running, solution.running, strict=True)]
+        return Picture(
+            unit="node",
+            racks=Racks.of(problem.topology),
+            is_closed=problem.emptied,
+            closed="to be emptied",
+            holders=(*labels, *(Holder(f"{Holder.name('gang', gang.id)} starts") for gang in problem.waiting)),
+            states=tuple(states),
+        )
+
+
+def _change(job: PlacedJob, at: Places | None) -> Holder:
+    """Return how a picture shows a running job that has these nodes at the end."""
+    if at is None:
+        return Holder(f"{Holder.name('job', job.id)} stops", Look.CROSSED)
+    return Holder("stays", Look.GREY) if at == job.places else Holder(f"{Holder.name('job', job.id)} moves")

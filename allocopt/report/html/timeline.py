@@ -1,6 +1,9 @@
 """A schedule in the form that figures need: submission, start, end and nodes of every job."""
 
-from collections.abc import Iterable, Sequence
+import heapq
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -100,14 +103,7 @@ class Timeline:
         if self.nodes is not None:
             places = self.places()
             return [(job, *run) for job, nodes in enumerate(self.nodes) for run in _runs(np.sort(places[nodes]))]
-        # The processors of a job are not known: draw it on the lowest ones that are free when it starts.
-        free_from = np.full(self.size, -np.inf)
-        rectangles = []
-        for job in np.lexsort((self.end, self.start)).tolist():
-            free = np.flatnonzero(free_from <= self.start[job])[: self.processors[job]]
-            free_from[free] = self.end[job]
-            rectangles += [(job, *run) for run in _runs(free)]
-        return rectangles
+        return list(packed(self.start, self.end, self.processors, self.size))
 
     @staticmethod
     def shared_bins(timelines: Sequence["Timeline"], bins: int) -> FloatArray:
@@ -124,6 +120,61 @@ class Timeline:
             names, _ = groups.setdefault((line.start.tobytes(), line.end.tobytes()), ([], line))
             names.append(name)
         return list(groups.values())
+
+
+def packed(
+    start: FloatArray, end: FloatArray, units: IntArray | FloatArray, most: float = math.inf
+) -> Iterator[tuple[int, int, int]]:
+    """Yield (job, first unit, last unit + 1) for every run of adjacent units of jobs whose own units are not known.
+
+    Jobs get the lowest units, below ``most``, that are free when they start. Units beyond ``most`` are not drawn.
+    """
+    free: list[tuple[float, float]] = [(0, most)]  # sorted runs that do not touch
+    ends: list[tuple[float, int, list[tuple[float, float]]]] = []
+    for job in np.lexsort((end, start)).tolist():
+        while ends and ends[0][0] <= start[job]:
+            for run in heapq.heappop(ends)[2]:
+                _release(free, run)
+        left, held = math.ceil(units[job]), []
+        while left > 0 and free:
+            first, last = free[0]
+            taken = min(left, last - first)
+            held.append((first, first + taken))
+            left -= taken
+            free[:1] = [(first + taken, last)] if first + taken < last else []
+        yield from ((job, int(first), int(last)) for first, last in held)
+        heapq.heappush(ends, (float(end[job]), job, held))
+
+
+def _release(free: list[tuple[float, float]], run: tuple[float, float]) -> None:
+    """Add a run to sorted free runs, joined with those that it touches."""
+    place = bisect_left(free, run)
+    first = last = place
+    if place and free[place - 1][1] == run[0]:
+        first -= 1
+    if place < len(free) and free[place][0] == run[1]:
+        last += 1
+    touching = [run, *free[first:last]]
+    free[first:last] = [(min(low for low, _ in touching), max(high for _, high in touching))]
+
+
+def lanes(node: IntArray, start: FloatArray, end: FloatArray, n_nodes: int) -> tuple[IntArray, IntArray]:
+    """Return a lane for each job so that jobs in a lane do not overlap, and the lanes of each node.
+
+    Jobs are given in the order in which they start.
+    """
+    lane, counts = np.zeros(len(node), dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
+    busy: list[list[tuple[float, int]]] = [[] for _ in range(n_nodes)]
+    free: list[list[int]] = [[] for _ in range(n_nodes)]
+    for job, own in enumerate(node.tolist()):
+        while busy[own] and busy[own][0][0] <= start[job]:
+            heapq.heappush(free[own], heapq.heappop(busy[own])[1])
+        if not free[own]:
+            free[own].append(int(counts[own]))
+            counts[own] += 1
+        lane[job] = heapq.heappop(free[own])
+        heapq.heappush(busy[own], (float(end[job]), int(lane[job])))
+    return lane, counts
 
 
 def _runs(places: IntArray) -> list[tuple[int, int]]:

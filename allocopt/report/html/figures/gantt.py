@@ -1,13 +1,12 @@
 """Nodes in use over time: a rectangle per job, or for many jobs the share of each part of the machine in use."""
 
-import heapq
 from collections.abc import Sequence
 
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import Tree
-from allocopt.report.html.timeline import Timeline
+from allocopt.report.html.timeline import Timeline, lanes
 from allocopt.report.palette import N_STEPS
 from allocopt.report.plot import WIDE, Axis, Colours, Figure, Key, Panel, evenly
 from allocopt.report.words import EN_DASH, duration, percent, shortened, time_unit
@@ -153,8 +152,8 @@ def node_gantt_figure(
     def draw(colours: Colours) -> list[Panel]:
         kept = np.argsort(start, kind="stable")[:_MOST_ON_NODES]
         seconds, unit = time_unit(float(end[kept].max()) - origin)
-        lane, lanes = _lanes(node[kept], start[kept], end[kept], rows)
-        heights = 0.86 / np.maximum(lanes[node[kept]], 1)
+        lane, counts = lanes(node[kept], start[kept], end[kept], rows)
+        heights = 0.86 / np.maximum(counts[node[kept]], 1)
         left, width = (start[kept] - origin) / seconds, (end[kept] - start[kept]) / seconds
         boxes = np.stack((left, node[kept] + 0.07 + lane * heights, width, heights), axis=1)
         titles = []
@@ -182,22 +181,3 @@ def node_gantt_figure(
         f"A rectangle is a job; jobs that share a node are stacked in its row.{cut} Point at one for its "
         "name and times.",
     )
-
-
-def _lanes(node: IntArray, start: FloatArray, end: FloatArray, n_nodes: int) -> tuple[IntArray, IntArray]:
-    """Return a lane for each job so that jobs in a lane do not overlap, and the lanes of each node.
-
-    Jobs are given in the order in which they start.
-    """
-    lane, lanes = np.zeros(len(node), dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
-    busy: list[list[tuple[float, int]]] = [[] for _ in range(n_nodes)]
-    free: list[list[int]] = [[] for _ in range(n_nodes)]
-    for job, own in enumerate(node.tolist()):
-        while busy[own] and busy[own][0][0] <= start[job]:
-            heapq.heappush(free[own], heapq.heappop(busy[own])[1])
-        if not free[own]:
-            free[own].append(int(lanes[own]))
-            lanes[own] += 1
-        lane[job] = heapq.heappop(free[own])
-        heapq.heappush(busy[own], (float(end[job]), int(lane[job])))
-    return lane, lanes

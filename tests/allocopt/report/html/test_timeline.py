@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from support.timelines import timeline
 
 from allocopt.cluster.topology import Tree
-from allocopt.report.html.figures.gantt import _lanes, gantt_figure
+from allocopt.report.html.figures.gantt import gantt_figure
 from allocopt.report.html.sections.schedules import _BINS, _usage_figure
-from allocopt.report.html.timeline import Timeline
+from allocopt.report.html.timeline import Timeline, lanes
 
 
 def test_jobs_without_nodes_are_drawn_on_processors_of_their_own() -> None:
@@ -69,9 +69,9 @@ def test_nodes_on_an_axis_have_their_names() -> None:
 
 def test_jobs_that_share_a_node_have_lanes_of_their_own() -> None:
     start, end = np.array([0.0, 1.0, 2.0, 5.0]), np.array([4.0, 3.0, 9.0, 6.0])
-    lane, lanes = _lanes(np.zeros(4, dtype=np.int64), start, end, 1)
+    lane, counts = lanes(np.zeros(4, dtype=np.int64), start, end, 1)
     assert lane.tolist() == [0, 1, 2, 0]
-    assert lanes.tolist() == [3]
+    assert counts.tolist() == [3]
 
 
 def every_second(line: Timeline, first: np.ndarray, last: np.ndarray, weights: np.ndarray) -> np.ndarray:
