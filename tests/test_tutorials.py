@@ -9,24 +9,32 @@ from support import notebooks
 from support.pages import environment, fits
 
 NAMES = sorted(path.stem for path in notebooks.TUTORIALS.glob("*.ipynb"))
-EXTRAS = {"agent": "sb3_contrib"}
+EXTRAS = {
+    "agent": ("sb3_contrib", "matplotlib"), "data": ("matplotlib", "pandas", "polars", "pyarrow"),
+    "operator": ("matplotlib",), "research": ("matplotlib",),
+}  # fmt: skip
+"""Packages that a tutorial needs beside the light core."""
+LEAST_WORDS = 8
+"""A shorter text does not describe a picture to a reader who does not see it."""
 
 
 def follow(name: str, folder: Path) -> str:
     """Run a tutorial in a folder, compare what its cells print with what is stored, and return all of it."""
-    if name in EXTRAS and os.environ.get("CI") != "true":
-        pytest.importorskip(EXTRAS[name])
+    if os.environ.get("CI") != "true":
+        for package in EXTRAS.get(name, ()):
+            pytest.importorskip(package)
     notebook = notebooks.read(name)
     work = folder / "work"
     work.mkdir()
-    printed = notebooks.run_apart(notebook, work, environment(folder / "environment"))
-    for cell, text in zip(notebooks.code_cells(notebook), printed, strict=True):
+    outputs = notebooks.run_apart(notebook, work, environment(folder / "environment"))
+    for cell, output in zip(notebooks.code_cells(notebook), outputs, strict=True):
         numbers = "varies" not in cell["metadata"].get("tags", [])
         stored = notebooks.stored_output(cell)
-        assert notebooks.settled(text, numbers=numbers) == notebooks.settled(stored, numbers=numbers), (
+        assert len(output.pictures) == len(notebooks.stored_pictures(cell)), "run make tutorials"
+        assert notebooks.settled(output.text, numbers=numbers) == notebooks.settled(stored, numbers=numbers), (
             "run make tutorials if what is printed is right"
         )
-    return "".join(printed)
+    return "".join(output.text for output in outputs)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -42,13 +50,18 @@ def test_a_tutorial_is_a_valid_notebook_with_its_outputs(name: str) -> None:
         extra = {"execution_count", "outputs"} if cell["cell_type"] == "code" else set()
         assert cell["cell_type"] in {"code", "markdown"}
         assert cell.keys() == common | extra
-        assert all(
-            {**output, "text": 0} == {"name": "stdout", "output_type": "stream", "text": 0}
-            for output in cell.get("outputs", [])
-        )
+        for output in cell.get("outputs", []):
+            is_picture = "data" in output
+            expected = {"output_type": "display_data"} if is_picture else {"output_type": "stream", "name": "stdout"}
+            assert {key: output[key] for key in expected} == expected
+            assert output.keys() - expected.keys() == ({"data", "metadata"} if is_picture else {"text"})
     cells = notebooks.code_cells(notebook)
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
     assert any(map(notebooks.stored_output, cells))
+    for cell in cells:
+        pictures = notebooks.stored_pictures(cell)
+        assert all(picture.startswith(b"\x89PNG") and len(picture) < 150_000 for picture in pictures)
+        assert bool(pictures) == (len(cell["metadata"].get("alt", "").split()) >= LEAST_WORDS)
 
 
 @pytest.mark.slow
@@ -79,6 +92,26 @@ def test_an_agent_is_trained_saved_loaded_and_better_than_easy_on_unseen_days(tm
     assert float(waits["agent"]) < 0.7 * float(waits["EASY"])
     in_simulator = dict(re.findall(r"^(EASY|agent): mean wait (\d+) s", printed, re.MULTILINE))
     assert float(in_simulator["agent"]) < float(in_simulator["EASY"])
+
+
+@pytest.mark.slow
+def test_an_operator_compares_policies_and_drains_a_rack_without_stopping_a_job(tmp_path: Path) -> None:
+    printed = follow("operator", tmp_path)
+    assert "scontrol update NodeName=n[1-8] State=DRAIN" in printed
+    assert "OPTIMAL" in printed
+
+
+@pytest.mark.slow
+def test_schedules_become_data_frames_and_paired_intervals(tmp_path: Path) -> None:
+    assert "2000 rows; pyarrow.Field<wait: double>" in follow("data", tmp_path)
+
+
+@pytest.mark.slow
+def test_heuristics_are_compared_with_optima_and_bounds(tmp_path: Path) -> None:
+    printed = follow("research", tmp_path)
+    assert "certified" in printed
+    worst = dict(re.findall(r"^(\S+) +mean .* worst +(\S+) %$", printed, re.MULTILINE))
+    assert 0 <= float(worst["lns"]) < float(worst["sequential"])
 
 
 def test_wall_times_and_widths_do_not_count_but_all_else_does() -> None:

@@ -28,8 +28,15 @@ def markdown_of(cell: dict[str, Any]) -> str:
         path = first.removeprefix("%%writefile ")
         return f"`{path}`\n\n```{LEXERS.get(path.rpartition('.')[2], 'text')}\n{rest}\n```"
     shown = f"```sh\n{rest}\n```" if first == "%%bash" else f"```python\n{source}\n```"
-    printed = "".join("".join(output["text"]) for output in cell["outputs"]).rstrip()
-    return f"{shown}\n\n```text\n{printed}\n```" if printed else shown
+    printed = "".join("".join(output.get("text", "")) for output in cell["outputs"]).rstrip()
+    texts = [shown, f"```text\n{printed}\n```"] if printed else [shown]
+    return "\n\n".join([*texts, *(_picture(output, cell) for output in cell["outputs"] if "data" in output)])
+
+
+def _picture(output: dict[str, Any], cell: dict[str, Any]) -> str:
+    """Return a stored picture as Markdown; the key ``alt`` of the cell's metadata describes it."""
+    place, options = f"data:image/png;base64,{output['data']['image/png']}", output["metadata"]["image/png"]
+    return f"```{{image}} {place}\n:alt: {cell['metadata']['alt']}\n:width: {options['width']}px\n```"
 
 
 LEXERS = {"py": "python", "toml": "toml", "json": "json", "jsonl": "json"}

@@ -1,16 +1,20 @@
 """Tutorials as programs: the cells of a notebook are run, and what they print is stored or compared.
 
-A cell is Python, or begins with ``%%writefile PATH`` or ``%%bash`` as in Jupyter. Run as a program, this module stores
-the outputs of the tutorials anew (``make tutorials``).
+A cell is Python, or begins with ``%%writefile PATH`` or ``%%bash`` as in Jupyter. Figures of matplotlib are shown below
+the cell that made them; the key ``alt`` of its metadata describes them. Run as a program, this module stores the
+outputs of the tutorials anew (``make tutorials``).
 """
 
+import base64
 import json
+import os
 import re
 import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from io import StringIO
+from dataclasses import dataclass
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +29,19 @@ WALL_TIME = re.compile(
 PROVENANCE = re.compile(r"\S+, commit .*")
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
+DOTS_PER_INCH = 144
+"""Of stored pictures, which are shown with 96 as on a page, so that screens of twice the resolution show all dots."""
+
 Notebook = dict[str, Any]
 Shell = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a cell prints, and its pictures as PNG files."""
+
+    text: str = ""
+    pictures: tuple[bytes, ...] = ()
 
 
 def read(name: str) -> Notebook:
@@ -42,26 +57,50 @@ def code_cells(notebook: Notebook) -> list[dict[str, Any]]:
 
 def stored_output(cell: dict[str, Any]) -> str:
     """Return what a cell printed when its notebook was stored."""
-    return "".join("".join(output["text"]) for output in cell["outputs"])
+    return "".join("".join(output.get("text", "")) for output in cell["outputs"])
 
 
-def run(notebook: Notebook, folder: Path, shell: Shell) -> list[str]:
-    """Run the cells in order in a folder, the current one, and return what each prints."""
+def stored_pictures(cell: dict[str, Any]) -> list[bytes]:
+    """Return the pictures that a cell drew when its notebook was stored."""
+    return [base64.b64decode(output["data"]["image/png"]) for output in cell["outputs"] if "data" in output]
+
+
+def run(notebook: Notebook, folder: Path, shell: Shell) -> list[Output]:
+    """Run the cells in order in a folder, the current one, and return what each prints and draws."""
     names: dict[str, Any] = {"__name__": "__main__"}
-    printed = []
+    outputs = []
     for cell in code_cells(notebook):
         first, _, rest = (source := "".join(cell["source"])).partition("\n")
         if first.startswith("%%writefile "):
             path = folder / first.removeprefix("%%writefile ")
             path.write_text(rest + "\n", encoding="utf-8")
-            printed.append("")
+            outputs.append(Output())
         elif first == "%%bash":
-            printed.append(shell(rest))
+            outputs.append(Output(shell(rest)))
         else:
             with redirect_stdout(StringIO()) as stream:
                 exec(compile(source, "cell", "exec"), names)
-            printed.append(stream.getvalue())
-    return printed
+            outputs.append(Output(stream.getvalue(), drawn()))
+    return outputs
+
+
+def drawn() -> tuple[bytes, ...]:
+    """Return the open figures of pyplot, and close them."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    files = []
+    for number in pyplot.get_fignums() if pyplot is not None else ():
+        pyplot.figure(number).savefig(file := BytesIO(), dpi=DOTS_PER_INCH)
+        pyplot.close(number)
+        files.append(file.getvalue())
+    return tuple(files)
+
+
+def picture_output(picture: bytes) -> dict[str, Any]:
+    """Return a picture as an output of a cell; a PNG file has its width and height at a fixed place."""
+    width, height = (int.from_bytes(picture[at : at + 4], "big") * 96 // DOTS_PER_INCH for at in (16, 20))
+    size = {"image/png": {"height": height, "width": width}}
+    data = {"image/png": base64.b64encode(picture).decode("ascii")}
+    return {"data": data, "metadata": size, "output_type": "display_data"}
 
 
 def settled(text: str, *, numbers: bool = True) -> str:
@@ -88,18 +127,17 @@ def store(name: str) -> None:
         folder = Path(made) / "work"
         folder.mkdir()
         outputs = run_apart(notebook, folder, environment(Path(made) / "environment"))
-    for count, (cell, text) in enumerate(zip(code_cells(notebook), outputs, strict=True), start=1):
+    for count, (cell, output) in enumerate(zip(code_cells(notebook), outputs, strict=True), start=1):
         cell["execution_count"] = count
-        stream = {"name": "stdout", "output_type": "stream", "text": text.splitlines(keepends=True)}
-        cell["outputs"] = [stream] if text else []
+        stream = {"name": "stdout", "output_type": "stream", "text": output.text.splitlines(keepends=True)}
+        cell["outputs"] = [*([stream] if output.text else []), *map(picture_output, output.pictures)]
     text = json.dumps(notebook, indent=1, ensure_ascii=False)
     (TUTORIALS / f"{name}.ipynb").write_text(text + "\n", encoding="utf-8")
 
 
-def run_apart(notebook: Notebook, folder: Path, variables: dict[str, str]) -> list[str]:
+def run_apart(notebook: Notebook, folder: Path, variables: dict[str, str]) -> list[Output]:
     """Run a notebook whose folder is the current one meanwhile, with ``sys.path`` and modules as before at the end."""
-    import os
-
+    os.environ.setdefault("MPLBACKEND", "agg")  # figures in windows need a screen
     before, path, modules = Path.cwd(), list(sys.path), set(sys.modules)
     os.chdir(folder)
     try:
