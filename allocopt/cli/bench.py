@@ -59,7 +59,9 @@ def _bench(
     from allocopt.problems.instances import instance_path, read_instances
     from allocopt.report.provenance import provenance
     from allocopt.report.rows import TrajectoryRow, check_suffix, write_table
+    from allocopt.report.solves import solves_verdict
     from allocopt.report.terminal import summary_table
+    from allocopt.report.words import filled
     from allocopt.solving.budget import Budget
     from allocopt.solving.solution_files import FILE_NAME, best_known_beside, read_best_known
     from allocopt.tables import RowTable
@@ -94,7 +96,10 @@ def _bench(
         TrajectoryRow.write(trajectory, (point for row in rows for point in TrajectoryRow.of(row.solve, row.points)))
     # With --json, standard output holds only rows, so that other programs can read it.
     made_by = f"{facts['version']}, commit {facts['commit']}, Python {facts['python']}, {facts['machine']}"
-    print(f"{summary_table(rows, screen_width())}\n\n{made_by}", file=sys.stderr if as_json else sys.stdout)
+    width = screen_width()
+    said = "\n".join(filled(sentence, width) for sentence in solves_verdict([row.solve for row in rows]))
+    parts = filter(None, (summary_table(rows, width), said, made_by))
+    print("\n\n".join(parts), file=sys.stderr if as_json else sys.stdout)
 
 
 command = command_of(_bench)

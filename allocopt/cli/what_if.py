@@ -231,10 +231,14 @@ class _Answer:
 
     def tables(self, width: int | None) -> str:
         """Return tables and verdicts for a terminal."""
-        from allocopt.report.what_if import what_if_tables
+        from allocopt.report.what_if import verdict, what_if_tables
         from allocopt.report.what_if_groups import group_tables
+        from allocopt.report.words import filled
 
-        parts = [what_if_tables(self.rows.combinations.rows, width), group_tables(self.rows.groups.rows, width)]
+        combinations, groups = self.rows.combinations.rows, self.rows.groups.rows
+        # The verdict is last, so that it is on the screen when the command ends.
+        said = "\n".join(filled(sentence, width) for sentence in verdict(combinations, groups))
+        parts = [what_if_tables(combinations, width), group_tables(groups, width), said]
         return "\n\n".join(filter(None, parts))
 
 

@@ -18,7 +18,7 @@ from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.tree import IDLE, TAKEN, TreePicture
 from allocopt.report.html.page import page_text
 from allocopt.report.plot import Axis, Colours, Figure, Panel
-from allocopt.report.words import number, percent, shortened, time_unit
+from allocopt.report.words import counted, number, percent, shortened, time_unit
 
 METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _MOST_ROWS = 200
@@ -54,11 +54,11 @@ class LivePage:
 
     def _sections(self, view: View, now_s: float) -> list[Section]:
         found = view.summary(now_s)
-        parts: list[Figure | Table] = [*self._tree(view), *_job_tables(view)]
+        parts: list[Figure | Table] = [*_job_tables(view), *self._tree(view)]
         since = clock(view.about.get("since") or now_s, is_dated=True)
         source = f"allocopt live slurm --{view.about.get('mode')}, solver {view.about.get('solver')}, since {since}"
-        verdict = (view.verdict(now_s), *_verdicts(view, found))
-        now = Section("Now", source, _facts(view, found), verdict, tuple(parts))
+        gain, notes = _gain(view, found), _regret(view)
+        now = Section("Now", (view.verdict(now_s), *gain), _facts(view, found), tuple(parts), notes, source=source)
         rows = tuple((clock(at_s), words) for at_s, words in reversed(view.events))
         events = Table("Last events, the newest first", (Column("UTC"), Column("event")), rows)
         return [now, *_window_section(view, found), *_time_section(view), Section("Events", parts=(events,))]
@@ -104,16 +104,23 @@ def _facts(view: View, found: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _verdicts(view: View, found: Mapping[str, Any]) -> Iterator[str]:
+def _gain(view: View, found: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a sentence on the hop cost of the answers, compared with the greedy rule, if there are any."""
+    if found["gain"] is None:
+        return ()
+    totals, gain = view.totals, found["gain"]
+    way = "below" if gain >= 0 else "above"
+    answers = f"Its answers to {counted(totals.windows, 'window')} ({totals.proved:,} proved optimal)"
+    return (f"{answers} have a hop cost {percent(abs(gain))} {way} that of the greedy rule.",)
+
+
+def _regret(view: View) -> tuple[str, ...]:
+    """Return a sentence on the starts whose optimum is known, if there are any."""
     totals = view.totals
-    if found["gain"] is not None:
-        windows = f"{totals.windows:,} windows, {totals.proved:,} of them proved,"
-        yield f"The answers of {windows} cost {percent(found['gain'])} fewer hops than those of the greedy rule."
-    if totals.starts_proved:
-        yield (
-            f"Regret: the hop cost of {totals.starts_proved:,} judged starts is {percent(totals.regret)} above their "
-            "proven optima."
-        )
+    if not totals.starts_proved:
+        return ()
+    starts = counted(totals.starts_proved, "start")
+    return (f"Regret: the hop cost of {starts} with a proved optimum is {percent(totals.regret)} above it.",)
 
 
 def _job_tables(view: View) -> Iterator[Table]:
@@ -129,7 +136,9 @@ def _job_tables(view: View) -> Iterator[Table]:
         (*_cells(job, told), clock(told.get("start_s", 0.0)), told.get("on", "")) for job, told in running[:_MOST_ROWS]
     )
     if rows:
-        yield Table("Running, times in UTC", (*columns, Column("since"), Column("on")), rows, note=_more(running))
+        yield Table(
+            "Running, times in UTC", (*columns, Column("since"), Column("nodes held")), rows, note=_more(running)
+        )
 
 
 def _cells(job: str, told: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -149,18 +158,21 @@ def _window_section(view: View, found: Mapping[str, Any]) -> Iterator[Section]:
         ("solved at, UTC", clock(view.window["at_s"])),
         ("jobs", f"{window['jobs']:,}"),
         ("hop cost", number(window["objective"])),
-        ("greedy rule's", number(window["greedy"])),
+        ("hop cost of the greedy rule", number(window["greedy"])),
         ("bound", "none" if window["bound"] is None else number(window["bound"])),
         ("gap", gap),
-        ("plan", f"{1e3 * window['plan_s']:.1f} ms"),
-        ("solve", f"{1e3 * window['solve_s']:.1f} ms"),
+        ("time to plan", f"{1e3 * window['plan_s']:.1f} ms"),
+        ("time to solve", f"{1e3 * window['solve_s']:.1f} ms"),
     )
     rows = tuple(
         (job, shortened(str(view.jobs.get(job, {}).get("name", "")), 32), nodes)
         for job, nodes in list(view.window.get("nodes", {}).items())[:_MOST_ROWS]
     )
     parts = (Table("Its answer", (Column("job"), Column("name"), Column("nodes")), rows),) if rows else ()
-    yield Section("Last window", facts=facts, parts=parts)
+    verdict = f"The last window has {counted(window['jobs'], 'job')} and a hop cost of {number(window['objective'])}"
+    proof = "proved optimal" if window["status"] == "OPTIMAL" else f"gap {gap}"
+    verdict += f", {proof}; the greedy rule's is {number(window['greedy'])}."
+    yield Section("Last window", (verdict,), facts, parts)
 
 
 def _time_section(view: View) -> Iterator[Section]:
@@ -201,7 +213,7 @@ def _time_section(view: View) -> Iterator[Section]:
         panel("regret of starts, %", "%", 100 * regret)
     if panels:
         description = "Hop cost per job, gap, seconds and regret of the last windows and starts."
-        counts = f"{len(view.windows):,} windows and {len(view.starts):,} judged starts"
+        counts = f"{counted(len(view.windows), 'window')} and {counted(len(view.starts), 'judged start')}"
         caption = f"Means over the last {counts}, in {_BINS} spans of time."
         series = ("answers", "greedy rule") if windows.size else ()
         figure = Figure(

@@ -78,11 +78,13 @@ def _of_simulation(spec: Mapping[str, Any]) -> Iterator[str]:
     }
     unsaid = kills[False] if "platform" in spec else f"{kills[True]}, unless they share cores"
     ends = kills.get(spec.get("kill_at_limit"), unsaid)
-    events = "a pass after each event" if spec.get("event_order") == "sequential" else "a pass after each time's events"
+    is_sequential = spec.get("event_order") == "sequential"
+    events = "after each event" if is_sequential else "once after all events of a point in time"
     if "platform" not in spec:
         waits = "ignored" if spec.get("dependencies") is False else "kept"
         knows = "the run times" if spec.get("exact_estimates") else "the estimates of users"
-        yield f"Rules: jobs {ends}; {events}; dependencies of the trace are {waits}; schedulers know {knows}."
+        yield f"Rules: jobs {ends}; dependencies of the trace are {waits}."
+        yield f"The scheduler runs {events}, and knows {knows}."
     else:
         yield f"Rules: jobs {ends}."
     yield f"Seed: {spec.get('seed', 0)}."

@@ -1,41 +1,73 @@
 """Combinations of allocator and scheduler compared with a first one: changes of means, intervals, and the best."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.report.verdict import FEWEST_SAMPLES, Compared, Comparison, Quantity, change_interval, change_of
 from allocopt.simulator.recorded import RECORDED
 from allocopt.simulator.schedule import Schedule
-from allocopt.traces.variants import CONFIDENCE
 
 # Columns of a block; see `BlockSums`.
 _JOBS, _WAIT, _SLOWDOWN, _HOP_JOBS, _HOP_COST = range(5)
 _DAY_S = 86_400.0
-WEEK, FEWEST_WEEKS, FEWEST_BLOCKS = 7, 4, 3
+WEEK, FEWEST_WEEKS = 7, 4
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A mean over jobs by which combinations are compared: the name of its best value, its name, and its format."""
+    """A mean over jobs by which combinations are compared: its words, and its name in the fields of a combination."""
 
-    best: str
+    quantity: Quantity
     name: str
-    written: str
     is_of_hops: bool = False
+
+    @property
+    def best(self) -> str:
+        """Name of its best value."""
+        return f"{self.quantity.best} {self.quantity.name}"
 
     @property
     def field(self) -> str:
         """The field of a combination that holds its value."""
         return self.name if self.is_of_hops or self.name.endswith("slowdown") else f"{self.name}_s"
 
+    def compared(
+        self, simulated: Sequence["Combination"], groups: Mapping[str, Sequence["Combination"]] = MappingProxyType({})
+    ) -> Comparison | None:
+        """Return combinations compared with the first, over all jobs and by group; None if none has a value."""
+        results = self._results(simulated)
+        if not results:
+            return None
+        judged = {title: self._results(rows) for title, rows in groups.items()}
+        why = f"fewer than {FEWEST_SAMPLES} days of submissions"
+        return Comparison(self.quantity, results, "combinations", judged, why)
 
+    def _results(self, rows: Sequence["Combination"]) -> list[Compared]:
+        return [
+            Compared(
+                row.name,
+                value,
+                getattr(row, f"{self.name}_change"),
+                getattr(row, f"{self.name}_interval"),
+                f"{row.scheduler} with any allocator",
+            )
+            for row in rows
+            if (value := getattr(row, self.field)) is not None
+        ]
+
+
+WAIT = Quantity("mean wait", "shortest", "shorter", "longer", "{:,.0f} s".format)
+SLOWDOWN = Quantity("slowdown", "least", "lower", "higher", "{:,.2f}".format)
+HOP_COST = Quantity("hop cost", "lowest", "lower", "higher", "{:,.0f}".format)
 MEASURES = (
-    Measure("shortest mean wait", "mean_wait", "{:,.0f} s"),
-    Measure("least slowdown", "mean_bounded_slowdown", "{:,.2f}"),
-    Measure("lowest hop cost", "mean_hop_cost", "{:,.0f}", is_of_hops=True),
+    Measure(WAIT, "mean_wait"),
+    Measure(SLOWDOWN, "mean_bounded_slowdown"),
+    Measure(HOP_COST, "mean_hop_cost", is_of_hops=True),
 )
 
 
@@ -55,9 +87,7 @@ class BlockSums:
     @classmethod
     def of(cls, *schedules: Schedule) -> "BlockSums":
         """Return the measures of all jobs; blocks are weeks, or days if the trace is shorter than four weeks."""
-        submit = schedules[0].workload.submit
-        days = WEEK if float(np.ptp(submit)) >= FEWEST_WEEKS * WEEK * _DAY_S else 1
-        block = ((submit - submit.min()) // (days * _DAY_S)).astype(np.int64)
+        days, block = blocks_of(schedules[0].workload.submit)
         return cls(days, block, np.mean([_weights(schedule) for schedule in schedules], axis=0))
 
     def means(self, which: BoolArray | slice = slice(None)) -> tuple[float, float, float | None]:
@@ -75,6 +105,12 @@ class BlockSums:
         block, weights = self.block[which], self.weights[which]
         found = np.array([np.bincount(block, weight) for weight in weights.T]).T
         return tuple(map(tuple, found[found[:, _JOBS] > 0].tolist()))
+
+
+def blocks_of(submit: FloatArray) -> tuple[int, IntArray]:
+    """Return the days of a block and the number of each job's block, given the times of submission in seconds."""
+    days = WEEK if float(np.ptp(submit)) >= FEWEST_WEEKS * WEEK * _DAY_S else 1
+    return days, ((submit - submit.min()) // (days * _DAY_S)).astype(np.int64)
 
 
 def _weights(schedule: Schedule) -> FloatArray:
@@ -141,20 +177,11 @@ class Combination:
         return cast(Self, changed)
 
     def _interval(self, first: "Combination", count: int, total: int) -> tuple[float, ...]:
-        # The change of a ratio of totals over blocks, by linearization of its logarithm and Student's t (Cochran,
-        # "Sampling Techniques", 1977, chapter 6). The sample are blocks, not jobs, because jobs of a week are alike.
+        # The sample are blocks, not jobs, because jobs of a week are alike.
         own, other = (np.array(row.blocks).reshape(-1, 5) for row in (self, first))
-        if own.shape != other.shape or (counted := (own[:, count] > 0).sum()) < FEWEST_BLOCKS:
+        if own.shape != other.shape:
             return ()
-        (n, x), (first_n, first_x) = own[:, [count, total]].T, other[:, [count, total]].T
-        if not x.sum() or not first_x.sum():
-            return ()
-        from scipy.special import stdtrit
-
-        errors = x / x.sum() - n / n.sum() - first_x / first_x.sum() + first_n / first_n.sum()
-        half = stdtrit(counted - 1, (1 + CONFIDENCE) / 2) * np.sqrt(counted / (counted - 1) * (errors**2).sum())
-        ratio = x.sum() / n.sum() * first_n.sum() / first_x.sum()
-        return float(ratio * np.exp(-half) - 1.0), float(ratio * np.exp(half) - 1.0)
+        return change_interval(own[:, [count, total]], other[:, [count, total]])
 
 
 Row = TypeVar("Row", bound=Combination)
@@ -165,44 +192,30 @@ def baseline(rows: Sequence[Row]) -> Row:
     return next((row for row in rows if not row.is_recorded), rows[0])
 
 
-def best_by(measure: Measure, simulated: Sequence[Combination], first: Combination) -> str:
+def best_by(measure: Measure, simulated: Sequence[Combination]) -> str:
     """Return a line that names the best combinations by a measure, with their change relative to the first one."""
-    known = [(getattr(row, measure.field), row) for row in simulated if getattr(row, measure.field) is not None]
-    if not known:
+    comparison = measure.compared(simulated)
+    if comparison is None:
         return f"{measure.best}: no job has several nodes"
-    least = min(value for value, _ in known)
-    # Equal after rounding is a tie: a fraction of a second or of a hop makes no combination the best.
-    best = [row for value, row in known if measure.written.format(value) == measure.written.format(least)]
-    change = "" if first in best else _shown_change(best[0], measure.name)
-    return f"{measure.best}: {_named(best, [row for _, row in known])}, {measure.written.format(least)}{change}"
+    best, value = comparison.best, measure.quantity.written(comparison.best[0].value)
+    if len(best) == len(comparison.results):
+        named = "all the same"
+    elif len(best) == 1 or comparison.named == best[0].family:
+        named = comparison.named
+    else:
+        named = f"tie of {comparison.named}"
+    change = "" if comparison.results[0] in best else _shown_change(best[0])
+    return f"{measure.best}: {named}, {value}{change}"
 
 
-def change_of(value: float | None, first: float | None) -> float | None:
-    """Return the change relative to the first value; None if one is missing or the first is 0."""
-    if value is None or not first:
-        return None
-    return value / first - 1.0
-
-
-def _named(best: Sequence[Combination], known: Sequence[Combination]) -> str:
-    if len(best) == len(known):
-        return "all the same"
-    if len(best) == 1:
-        return best[0].name
-    if list(best) == [row for row in known if row.scheduler == best[0].scheduler]:
-        return f"{best[0].scheduler} with any allocator"
-    return f"tie of {best[0].name} and {best[1].name if len(best) == 2 else f'{len(best) - 1} more'}"
-
-
-def _shown_change(row: Combination, measure: str) -> str:
-    change, interval = getattr(row, f"{measure}_change"), getattr(row, f"{measure}_interval")
-    if change is None:
+def _shown_change(result: Compared) -> str:
+    if result.change is None:
         return ""
-    signed = f"{100 * change:+.1f}"
+    signed = f"{100 * result.change:+.1f}"
     # A value that is rounded to zero gets no sign.
     signed = f"{signed if float(signed) else '0.0'} %"
-    if not interval:
+    if not result.interval:
         return f" ({signed})"
-    low, high = interval
+    low, high = result.interval
     doubt = ", not distinguishable" if low <= 0 <= high else ""
     return f" ({signed}{doubt} [{100 * low:+.1f}, {100 * high:+.1f}])"

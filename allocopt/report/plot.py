@@ -159,8 +159,8 @@ class Axis:
 
         def shown(value: float) -> str:
             if value < 1e-3:
-                return f"{1e6 * value:g} µs"
-            return f"{1e3 * value:g} ms" if value < 1 else f"{value:g} s"
+                return f"{1e6 * value:.3g} µs"
+            return f"{1e3 * value:.3g} ms" if value < 1 else f"{value:.3g} s"
 
         return cls.log(first_s, last_s, "running time", "s", shown)
 

@@ -3,22 +3,21 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from textwrap import fill
 from typing import Any
 
 import numpy as np
 
 from allocopt.report.combination import (
-    FEWEST_BLOCKS,
     MEASURES,
     WEEK,
     BlockSums,
     Combination,
     baseline,
     best_by,
-    change_of,
 )
-from allocopt.report.words import Cell, aligned_table, percent
+from allocopt.report.verdict import FEWEST_SAMPLES, change_of
+from allocopt.report.what_if_groups import GroupRow, judged_groups
+from allocopt.report.words import Cell, aligned_table, filled, percent
 from allocopt.simulator.metrics import is_overloaded
 from allocopt.simulator.recorded import on_held_nodes
 from allocopt.simulator.schedule import HOP_COST, ClusterSchedule
@@ -108,13 +107,13 @@ class WhatIfRow(Combination):
 def what_is_assumed(rows: Sequence[WhatIfRow]) -> list[str]:
     """Return sentences on the assumptions of a verdict, and on the limits that it uses."""
     lines = [
-        "Users do not react to waits: jobs are submitted as in the trace. The machine begins empty, and is never down.",
-        "Overloaded: in both quarters of the second half of the submissions, the waiting work would take the whole "
-        "machine more than 5 % of the quarter.",
-        f"Nearly idle: less than {percent(_IDLE_UTILIZATION, 0)} of the machine is in use, or fewer than "
+        "Jobs are submitted as in the trace, however long users wait. The machine is empty at first, and never down.",
+        "The machine is called overloaded if the waiting work would keep all of it busy for more than 5 % of the third "
+        "quarter of the time of submissions, and also for more than 5 % of the last quarter.",
+        f"It is called nearly idle if less than {percent(_IDLE_UTILIZATION, 0)} of it is in use, or fewer than "
         f"{percent(_IDLE_WAITING, 0)} of the jobs wait.",
-        "Intervals: t intervals of the logarithm of the ratio of the means over jobs. The sample are weeks of "
-        "submissions, or days if the trace is shorter than four weeks, as if they were independent.",
+        "Intervals are computed from weeks of submissions, or from days if the trace is shorter than four weeks, as if "
+        "these were independent. They are t intervals of the logarithm of the ratio of the means over jobs.",
     ]
     if variants := baseline(rows).variants:
         lines.append(
@@ -126,17 +125,17 @@ def what_is_assumed(rows: Sequence[WhatIfRow]) -> list[str]:
         lines.append("The trace does not state the size of its machine.")
     if any(row.is_recorded for row in rows):
         lines.append(
-            "The record: jobs hold processors and nodes from the recorded start for the recorded run time. A node is "
-            "idle if no job of the trace runs on it. Regret is relative to the proven minimum of the hop cost on nodes "
-            "that were idle, or that had enough free processors for a part of the job if jobs share nodes. It is "
-            "computed for single jobs, with the others where they were, and for all starts of a minute together, on at "
-            "most 1,000 starts and minutes, spread over the trace. Memory, features and partitions are ignored."
+            "In the record, jobs hold processors and nodes from the recorded start for the recorded run time. A node "
+            "is idle if no job of the trace runs on it. Regret is relative to the proved minimum of the hop cost on "
+            "the idle nodes; if jobs share nodes, also on nodes with enough free processors. It is computed for single "
+            "jobs, while the others stay where they were, and for all starts of a minute together. At most 1,000 "
+            "starts and minutes are used, spread over the trace. Memory, features and partitions are ignored."
         )
     return lines
 
 
 def what_if_tables(rows: Sequence[WhatIfRow], width: int | None = None) -> str:
-    """Return a table per scheduler and the verdict, in lines of at most ``width`` characters."""
+    """Return a table per scheduler and the details of the comparison, in lines of at most ``width`` characters."""
     tables = []
     for scheduler, group in groupby(rows, key=lambda row: row.scheduler):
         cells: list[list[Cell]] = []
@@ -145,11 +144,44 @@ def what_if_tables(rows: Sequence[WhatIfRow], width: int | None = None) -> str:
             measures = (row.mean_wait_s, wait, row.mean_bounded_slowdown, row.mean_hop_cost, cost)
             cells.append([row.allocator, *measures, row.leaf_fragmentation])
         tables.append(f"scheduler {scheduler}\n{aligned_table(HEADER, cells, DIGITS, width)}")
-    said = [line if width is None else fill(line, width, subsequent_indent="  ") for line in verdict(rows)]
+    said = [filled(line, width) for line in details(rows)]
     return "\n\n".join((*tables, "\n".join(said)))
 
 
-def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
+def verdict(rows: Sequence[WhatIfRow], groups: Sequence[GroupRow] = ()) -> list[str]:
+    """Return the verdict in at most two sentences, one on waits and one on hop costs.
+
+    A sentence names a group of jobs only if the difference in it is clear, and not that over all jobs.
+    """
+    simulated, first = [row for row in rows if not row.is_recorded] or list(rows), baseline(rows)
+    if len(simulated) == 1:
+        only = f"Only {first.name} was simulated: {first.jobs:,} jobs wait {first.mean_wait_s:,.0f} s on average."
+        record = next((row for row in rows if row.is_recorded), None)
+        if record is None or record is first:
+            return [only]
+        change = change_of(first.mean_wait_s, record.mean_wait_s)
+        beside = "" if change is None else f", {100 * change:+,.1f} % compared with the site's record"
+        return [f"{only[:-1]}{beside}."]
+    if growing := [row for row in simulated if is_overloaded(row.backlog)]:
+        others = f" and {len(growing) - 1} more" if len(growing) > 1 else ""
+        load = f"; a --load of about {_bearable_load(growing):.2g} would give one" if growing[0].offered else ""
+        waits = f"There is no verdict on waits, because the queue only grows under {growing[0].name}{others}{load}."
+    elif _is_nearly_idle(first):
+        waits = (
+            f"Waits say little, because the machine is nearly idle: {first.waited_jobs:,} of {first.jobs:,} jobs wait."
+        )
+    else:
+        waits = ""
+    sentences = [waits] if waits else []
+    for measure in MEASURES:
+        if measure.name == "mean_bounded_slowdown" or (waits and not measure.is_of_hops):
+            continue
+        if (comparison := measure.compared(simulated, judged_groups(groups, measure))) is not None:
+            sentences.append(comparison.sentence("" if sentences and not waits else None))
+    return sentences
+
+
+def details(rows: Sequence[WhatIfRow]) -> list[str]:
     """Return lines: reasons to doubt the comparison, the best combination by each measure, and how to read numbers."""
     simulated, first = [row for row in rows if not row.is_recorded] or list(rows), baseline(rows)
     lines = _qualifications(rows, simulated)
@@ -158,7 +190,7 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
         if overloaded and not measure.is_of_hops:
             lines.append(f"{measure.best}: no verdict: waits grow with the length of the trace")
         else:
-            lines.append(best_by(measure, simulated, first))
+            lines.append(best_by(measure, simulated))
     waits: dict[str, set[float]] = {}
     for row in simulated:
         waits.setdefault(row.scheduler, set()).add(row.mean_wait_s)
@@ -175,8 +207,8 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
         lines.append(
             f"brackets show {100 * CONFIDENCE:.0f} % confidence intervals, from {len(first.blocks):,} {unit} blocks"
         )
-    elif 0 < len(first.blocks) < FEWEST_BLOCKS and len(simulated) > 1:
-        lines.append(f"fewer than {FEWEST_BLOCKS} days of submissions: differences may be chance")
+    elif 0 < len(first.blocks) < FEWEST_SAMPLES and len(simulated) > 1:
+        lines.append(f"fewer than {FEWEST_SAMPLES} days of submissions: differences may be chance")
     return lines
 
 
@@ -191,13 +223,11 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
             f"work that waits in the last quarter would fill the machine for {work} of it",
         ]
         if offered := growing[0].offered:
-            # The capacity is the work that has started by the middle of the last quarter, at 7/8 of the time.
-            near = max(0.01, 1 - max(row.backlog[-1] for row in growing) / (0.875 * offered))
+            near = _bearable_load(growing)
             lines.append(
                 f"jobs need {percent(offered, 0)} of the machine; for a verdict, multiply --load by about {near:.2g}"
             )
-    is_idle = first.utilization < _IDLE_UTILIZATION
-    if first.waited_jobs is not None and (is_idle or first.waited_jobs < _IDLE_WAITING * first.jobs):
+    if _is_nearly_idle(first):
         use = f"{percent(first.utilization)} in use"
         lines.append(f"nearly idle: {first.waited_jobs:,} of {first.jobs:,} jobs wait, {use}; waits mean little")
     size, trace_size = first.processors, first.trace_processors
@@ -225,3 +255,15 @@ def _qualifications(rows: Sequence[WhatIfRow], simulated: Sequence[WhatIfRow]) -
         known[-1] += f" (of {first.hop_jobs:,} jobs, not {record.hop_jobs:,})"
     lines.append(f"{first.name} compared to the record: {', '.join([*known, f'utilization {points:+.1f} points'])}")
     return [*lines, *record.remarks]
+
+
+def _bearable_load(growing: Sequence[WhatIfRow]) -> float:
+    """Return the share of the load that the machine can serve, given the combinations whose queues grow."""
+    # The capacity is the work that has started by the middle of the last quarter, at 7/8 of the time.
+    return max(0.01, 1 - max(row.backlog[-1] for row in growing) / (0.875 * (growing[0].offered or 1.0)))
+
+
+def _is_nearly_idle(row: WhatIfRow) -> bool:
+    if row.waited_jobs is None:
+        return False
+    return row.utilization < _IDLE_UTILIZATION or row.waited_jobs < _IDLE_WAITING * row.jobs

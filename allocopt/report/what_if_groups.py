@@ -1,15 +1,15 @@
 """Combinations by groups of jobs: rows, and a table and a verdict for each group."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from textwrap import fill
 from typing import Any
 
 import numpy as np
 
 from allocopt.report.combination import MEASURES, BlockSums, Combination, Measure, baseline, best_by
-from allocopt.report.words import Cell, aligned_table, shortened
+from allocopt.report.words import Cell, aligned_table, filled, shortened
 from allocopt.simulator.described import Described
 from allocopt.simulator.groups import GROUPINGS, UNKNOWN, Grouping, overloaded_jobs
 from allocopt.simulator.what_if import Outcome
@@ -110,20 +110,42 @@ class Group:
             f"{self.grouping.title} {shortened(self.label)}: {first.jobs:,} jobs, {first.hop_jobs:,} with several nodes"
         )
 
+    @property
+    def simulated(self) -> tuple[GroupRow, ...]:
+        """The rows without the record, if there are others."""
+        return tuple(row for row in self.rows if not row.is_recorded) or self.rows
+
     def verdict(self) -> list[str]:
         """Return a line for each measure: the best combination, or why there is no verdict."""
-        return [self._verdict_on(measure) for measure in MEASURES]
+        return [
+            f"{measure.best}: {doubt}" if (doubt := self.doubt(measure)) else best_by(measure, self.simulated)
+            for measure in MEASURES
+        ]
 
-    def _verdict_on(self, measure: Measure) -> str:
-        simulated, first = [row for row in self.rows if not row.is_recorded] or list(self.rows), self.first
+    def best(self) -> str:
+        """Return the names of the best combinations by each measure, or why there is no verdict."""
+        parts = []
+        for measure in MEASURES:
+            comparison = measure.compared(self.simulated)
+            if (doubt := self.doubt(measure)) or comparison is None:
+                parts.append(f"{measure.best}: {doubt}")
+            elif len(comparison.best) == len(comparison.results):
+                parts.append(f"{measure.best}: all the same")
+            else:
+                parts.append(f"{measure.best} with {comparison.named}")
+        return "; ".join(parts)
+
+    def doubt(self, measure: Measure) -> str:
+        """Return why there is no verdict on a measure; empty if there is one."""
+        first = self.first
         jobs, noun = (first.hop_jobs, "jobs of several nodes") if measure.is_of_hops else (first.jobs, "jobs")
         if not jobs:
-            return f"{measure.best}: no job has several nodes"
+            return "no job has several nodes"
         if jobs < FEWEST_JOBS:
-            return f"{measure.best}: too few jobs for a verdict: {jobs} {noun}, fewer than {FEWEST_JOBS}"
-        if not measure.is_of_hops and any(row.is_overloaded for row in simulated):
-            return f"{measure.best}: no verdict: its queue does not drain; waits grow with the length of the trace"
-        return best_by(measure, simulated, first)
+            return f"too few jobs for a verdict: {jobs} {noun}, fewer than {FEWEST_JOBS}"
+        if not measure.is_of_hops and any(row.is_overloaded for row in self.simulated):
+            return "no verdict: its queue does not drain; waits grow with the length of the trace"
+        return ""
 
 
 def beside_baselines(rows: Sequence[GroupRow], before: Sequence[GroupRow] = ()) -> list[GroupRow]:
@@ -150,6 +172,40 @@ def groups_of(rows: Sequence[GroupRow]) -> list[Group]:
     return sorted(found, key=place)
 
 
+def judged_groups(rows: Sequence[GroupRow], measure: Measure) -> dict[str, tuple[GroupRow, ...]]:
+    """Return the simulated rows of the shown groups that have a verdict on a measure, by name of the group."""
+    return {
+        f"{group.grouping.title} {shortened(group.label)}": group.simulated
+        for group in shown_groups(groups_of(rows))
+        if not group.doubt(measure)
+    }
+
+
+def groups_verdict(rows: Sequence[GroupRow]) -> list[str]:
+    """Return a sentence on waits and one on hop costs: in how many groups which combination is best."""
+    sentences = []
+    for measure in (one for one in MEASURES if one.name != "mean_bounded_slowdown"):
+        judged = judged_groups(rows, measure)
+        found = [comparison for own in judged.values() if (comparison := measure.compared(own)) is not None]
+        counts = Counter(one.named for one in found if len(one.best) < len(one.results))
+        if not found:
+            continue
+        if counts:
+            (best, count), *_ = counts.most_common(1)
+            sentences.append(f"The {measure.best} is that of {best} in {count} of {len(found)} groups.")
+        else:
+            sentences.append(f"The {measure.quantity.name} is the same under all combinations in every group.")
+    return sentences
+
+
+def shown_groups(groups: Sequence[Group]) -> list[Group]:
+    """Return the first groups of each grouping, which tables show."""
+    held: dict[str, list[Group]] = {}
+    for group in groups:
+        held.setdefault(group.grouping.name, []).append(group)
+    return [group for own in held.values() for group in own[:MOST_SHOWN]]
+
+
 def group_tables(rows: Sequence[GroupRow], width: int | None = None) -> str:
     """Return a table for each group with its verdict, in lines of at most ``width`` characters."""
     parts = []
@@ -161,7 +217,7 @@ def group_tables(rows: Sequence[GroupRow], width: int | None = None) -> str:
         parts += [_table(group, width) for group in groups[:MOST_SHOWN]]
         if left := groups[MOST_SHOWN:]:
             jobs = sum(group.first.jobs for group in left)
-            parts.append(_filled(f"by {grouping.title}: {len(left):,} more groups of {jobs:,} jobs (--out)", width))
+            parts.append(filled(f"by {grouping.title}: {len(left):,} more groups of {jobs:,} jobs (--out)", width))
     return "\n\n".join(parts)
 
 
@@ -173,9 +229,5 @@ def _table(group: Group, width: int | None) -> str:
         cells.append(
             [scheduler, row.allocator, row.mean_wait_s, wait, row.mean_bounded_slowdown, row.mean_hop_cost, cost]
         )
-    lines = [_filled(line, width) for line in group.verdict()]
+    lines = [filled(line, width) for line in group.verdict()]
     return "\n".join((group.title, aligned_table(HEADER, cells, DIGITS, width), *lines))
-
-
-def _filled(line: str, width: int | None) -> str:
-    return line if width is None else fill(line, width, subsequent_indent="  ")

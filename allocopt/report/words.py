@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from textwrap import fill
 
 EN_DASH = "\u2013"  # Separates the ends of a range, and marks a missing value
 _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
@@ -39,6 +40,16 @@ def shortened(text: str, longest: int = 24) -> str:
     """Return a text cut to ``longest`` characters, with non-printable characters replaced."""
     seen = printable(text)
     return seen if len(seen) <= longest else f"{seen[: longest - 1]}…"
+
+
+def filled(line: str, width: int | None) -> str:
+    """Return a line broken into lines of at most ``width`` characters, of which all but the first are indented."""
+    return line if width is None else fill(line, width, subsequent_indent="  ")
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, which gets an s unless the number is 1."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def printable(text: str) -> str:

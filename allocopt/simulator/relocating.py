@@ -29,12 +29,15 @@ _MOST_DIFFERENT = 1e5
 
 @dataclass(frozen=True, slots=True)
 class RelocationScheduler:
-    """A built-in scheduler with a relocation once per period, if gangs (jobs of several nodes) wait.
+    """A built-in scheduler that relocates running jobs, once per period, while gangs (jobs of several nodes) wait.
 
-    A job's size is its share of the whole machine, for the resource of which it requests the largest share. A gang that
-    continues to wait costs its size times the seconds until its expected start. A moved job starts again: it costs its
-    size times the seconds that it has run, because this work is lost and the job ends later. A stopped job costs its
-    size times one period more, because it waits at least so long. Running gangs are neither stopped nor moved.
+    The size of a job is the largest of its shares of the machine's resources. All costs are sizes times seconds:
+
+    - a gang that continues to wait costs its size times the seconds until its expected start;
+    - a moved job starts again, and costs its size times the seconds that it has run, since this work is lost;
+    - a stopped job costs one period more, because it waits at least that long.
+
+    Running gangs are neither stopped nor moved.
 
     Raises `UsageError` if a number is out of range, or there is no such solver or built-in scheduler;
     `MissingPackageError` if the solver needs a package that is not installed.

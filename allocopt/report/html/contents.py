@@ -86,7 +86,10 @@ def _sections(files: Sequence[ResultFile], pool: "_Instances", cluster: NamedTre
         return
     section = makers[first.kind]()
     if failed := sum(file.failures for file in files):
-        section = replace(section, verdict=(*section.verdict, f"Runs that failed and are left out: {failed:,}."))
+        verdict = section.verdict or (f"All {failed:,} runs failed.",)
+        section = replace(
+            section, verdict=verdict, notes=(f"Runs that failed and are left out: {failed:,}.", *section.notes)
+        )
     # Sentences of several files name their file, unless they are the same for all.
     said = [tuple(file.made_by) for file in files]
     if len(set(said)) > 1:

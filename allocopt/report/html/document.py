@@ -22,7 +22,8 @@ class Column:
 class Table:
     """A table that readers can sort, with a note; None is shown as a dash.
 
-    ``keys`` are the numbers of the rows' series in the figures; empty if the rows are not in a figure.
+    ``keys`` are the numbers of the rows' series in the figures; empty if the rows are not in a figure. ``remarks`` are
+    shown below the table, a line for each.
     """
 
     title: str
@@ -30,19 +31,22 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     keys: tuple[int, ...] = ()
     note: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
     """The part of a page on one result; the fields are in the order of the page.
 
-    ``facts`` are names with values. ``verdict`` are sentences with the conclusion. ``parts`` are figures and tables.
-    ``made_by`` are sentences on the run and on the version that made it.
+    ``verdict`` is the conclusion in at most two sentences. ``facts`` are names with values. ``parts`` are the main
+    table, tables of groups, figures, and detailed tables, in this order. ``notes`` explain and qualify the numbers.
+    ``made_by`` are sentences on the run, its assumptions and the version that made it; ``source`` names its files.
     """
 
     title: str
-    source: str = ""
-    facts: tuple[tuple[str, str], ...] = ()
     verdict: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
     parts: tuple[Figure | Table, ...] = ()
+    notes: tuple[str, ...] = ()
     made_by: tuple[str, ...] = ()
+    source: str = ""

@@ -2,10 +2,13 @@
 
 import json
 import sys
+from html import unescape
 from pathlib import Path
 
 import pytest
 from support.program import Run
+
+from allocopt.report.verdict import typographic
 
 ROW = {
     "artifact": "t", "row": "r", "column": "c", "published": 1.5, "ours": 1.0, "spread": 0.1, "n": 1,
@@ -76,7 +79,10 @@ def test_what_if_writes_a_page(run: Run, site: Path) -> None:
     plain = run(*asked)
     answer = run(*asked, "--report", "report.html")
     assert (answer.code, answer.out) == (0, plain.out)
-    verdict = text().index("Lowest hop cost: ")
+    verdict = text().index('class="verdict"')
+    # The terminal ends with the verdict with which the page begins.
+    for sentence in plain.out.strip().split("\n\n")[-1].replace("\n  ", " ").splitlines():
+        assert typographic(sentence) in unescape(text())
     assert (
         verdict < text().index("Combinations<") < text().index("Waits and slowdowns") < text().index("Nodes over time")
     )
@@ -85,7 +91,7 @@ def test_what_if_writes_a_page(run: Run, site: Path) -> None:
     rows = run(*asked, "--json")
     Path("rows.jsonl").write_text(rows.out, encoding="utf-8")
     assert run("report", "rows.jsonl", "-o", "rows.html").code == 0
-    for said in ("Lowest hop cost: ", "Users do not react to waits", "Overloaded: in both quarters"):
+    for said in ("Lowest hop cost: ", "however long users wait", "The machine is called overloaded if"):
         assert said in text("rows.html")
         assert said in text()
 

@@ -8,7 +8,7 @@ import pytest
 from support.workloads import workload
 
 from allocopt.report.combination import BlockSums
-from allocopt.report.what_if import WhatIfRow, verdict, what_if_tables
+from allocopt.report.what_if import WhatIfRow, details, what_if_tables
 from allocopt.simulator.simulate import simulate
 
 FIRST = WhatIfRow("first", "easy", 1000, 200.0, 900.0, 4.0, 50_000.0, (0.25, 0.125), 0.75, 86_400.0, 0.5, 0.0, 0.0, 0.0)
@@ -19,7 +19,7 @@ def other(**values: Any) -> WhatIfRow:
 
 
 def says(said: str, *rows: WhatIfRow) -> bool:
-    return any(said in line for line in verdict(rows))
+    return any(said in line for line in details(rows))
 
 
 def test_hops_are_advised_to_slow_jobs_down_only_where_they_may() -> None:
@@ -29,7 +29,7 @@ def test_hops_are_advised_to_slow_jobs_down_only_where_they_may() -> None:
 
 
 def test_hop_cost_has_a_unit_and_a_number_of_jobs() -> None:
-    lines = verdict([other(hop_jobs=30)])
+    lines = details([other(hop_jobs=30)])
     assert "hop cost: 1,000 per hop from a node to each other node of its job" in lines
     assert "hop costs are means over the 30 of 1,000 jobs with several nodes" in lines
 
@@ -70,7 +70,7 @@ def test_a_tie_names_nobody_best_and_allocators_that_differ_in_nothing_their_sch
 
 @pytest.mark.parametrize(("change", "said"), [(-0.0001, "0.0"), (0.0001, "0.0"), (-0.123, "-12.3"), (0.5, "+50.0")])
 def test_what_is_rounded_to_zero_has_no_sign(change: float, said: str) -> None:
-    assert verdict([FIRST, other(allocator="b", mean_wait_s=1.0, mean_wait_change=change)])[0].endswith(f"({said} %)")
+    assert details([FIRST, other(allocator="b", mean_wait_s=1.0, mean_wait_change=change)])[0].endswith(f"({said} %)")
 
 
 SITE = other(waited_jobs=500, hop_jobs=300, shared_jobs=0, processors=100, trace_processors=100, granted=1.0)
@@ -103,7 +103,7 @@ def test_a_qualification_is_said_of_its_trace_and_not_of_the_neighbour(
 
 def test_nothing_is_best_in_waits_where_the_queue_does_not_drain() -> None:
     growing = replace(SITE, scheduler="sjf", mean_wait_s=1.0, mean_wait_change=-0.995, backlog=(0, 0, 1, 1))
-    lines = verdict([SITE, growing])
+    lines = details([SITE, growing])
     assert says("for a verdict, multiply --load by about 0.43", SITE, replace(growing, offered=2.0))
     assert "shortest mean wait: no verdict: waits grow with the length of the trace" in lines
     assert not any("-99.5 %" in line for line in lines)
@@ -112,7 +112,7 @@ def test_nothing_is_best_in_waits_where_the_queue_does_not_drain() -> None:
 
 def test_a_record_is_compared_with_the_simulation_and_is_never_best() -> None:
     record = replace(RECORD, mean_wait_s=100.0, utilization=0.74, remarks=("so it was",))
-    lines = verdict([record, SITE])
+    lines = details([record, SITE])
     beside = "mean wait +100.0 %, slowdown +0.0 %, hop cost +0.0 %, utilization +1.0 points"
     assert f"first under easy compared to the record: {beside}" in lines
     assert "so it was" in lines
@@ -145,10 +145,10 @@ def test_differences_that_weeks_do_not_agree_on_are_not_distinguishable() -> Non
         replace(in_blocks(waits + np.array(changes), jobs), scheduler="sjf").beside(first)
         for changes in ([-80.0, 60.0, -70.0, 50.0, -10.0], [-12.0, -10.0, -9.0, -11.0, -8.0])
     )
-    assert "(-10.0 %, not distinguishable [-63.4, +121.2])" in verdict([first, mixed])[0]
-    assert "(-10.0 % [-11.9, -8.0])" in verdict([first, clear])[0]
-    assert "brackets show 95 % confidence intervals, from 5 weekly blocks" in verdict([first, clear])
-    assert not any("[ ]" in line for line in verdict([first]))
+    assert "(-10.0 %, not distinguishable [-63.4, +121.2])" in details([first, mixed])[0]
+    assert "(-10.0 % [-11.9, -8.0])" in details([first, clear])[0]
+    assert "brackets show 95 % confidence intervals, from 5 weekly blocks" in details([first, clear])
+    assert not any("[ ]" in line for line in details([first]))
     short = replace(clear, blocks=clear.blocks[:2])
     assert short.beside(replace(first, blocks=first.blocks[:2])).mean_wait_interval == ()
 

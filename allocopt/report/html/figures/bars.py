@@ -19,7 +19,7 @@ class Measure(NamedTuple):
 
 
 def bars_figure(title: str, labels: Sequence[str], measures: Sequence[Measure]) -> Figure:
-    """Return a figure of bars, with a panel per measure that has values; the best bar of each is dark."""
+    """Return a figure of bars, with a panel per measure that has values; the best bar of each has a stronger colour."""
     said = []
     for measure in measures:
         pairs = zip(labels, measure.values, strict=True)
@@ -53,5 +53,5 @@ def bars_figure(title: str, labels: Sequence[str], measures: Sequence[Measure]) 
         title,
         f"{'. '.join(said)}.",
         lambda colours: [panel(measure, colours) for measure in kept],
-        "The best of each is darker.",
+        "The best value of each has the stronger colour.",
     )

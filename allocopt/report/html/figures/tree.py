@@ -78,14 +78,14 @@ class TreePicture:
             cells.level, f"a group of level {cells.level}, coloured by the shares of its nodes"
         )
         inner = "leaf switches" if cells.level == 0 else f"groups of level {cells.level + 1}"
-        frames = f"{inner} in the groups above" if cells.has_outer else inner
+        frames = f"inner frames are {inner}, outer ones groups of these" if cells.has_outer else f"frames are {inner}"
         rest = f"{idle:,} idle" + (f", {taken:,} {self.taken}" if taken else "")
         return Figure(
             self.name,
             self.title,
             f"{counts} ({percent(held / size)}); {rest}. Each job has a colour of its own among its neighbours.",
             lambda colours: [self._panel(colours, cells, cells.placed(WIDE))],
-            f"{counts}, {rest}. A cell is {what}; frames are {frames}. Point at a cell for its name and job."
+            f"{counts}, {rest}. A cell is {what}; {frames}. Point at a cell for its name and job."
             f"{' Jobs share nodes: a cell has the colour of one of its jobs.' if are_shared else ''}"
             f"{' Faint cells are idle.' if idle else ''}{f' Grey: {self.taken}.' if taken else ''}",
         )

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,7 +15,10 @@ from allocopt.report.html.figures.gantt import gantt_figure, node_gantt_figure
 from allocopt.report.html.results import ResultFile
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.plot import Axis, Colours, Figure, Panel, evenly
-from allocopt.report.words import EN_DASH, Cell, duration, number, percent, time_unit
+from allocopt.report.simulations import SimulatedJobs, samples_of_blocks, single_verdict
+from allocopt.report.verdict import typographic
+from allocopt.report.what_if_groups import FEWEST_JOBS, MOST_SHOWN
+from allocopt.report.words import EN_DASH, Cell, duration, number, percent, shortened, time_unit
 from allocopt.simulator.multicore.simulation import DURATION
 
 _MOST_GANTTS = 4
@@ -47,8 +51,53 @@ def schedules_section(files: Sequence[ResultFile], cluster: NamedTree | None = N
         if cluster is not None and cluster.tree.size >= size:
             size = cluster.tree.size
         lines[label] = replace(line, size=size)
-    groups = tuple(_group_tables(dict(zip(lines, files, strict=True)), lines))
-    return _timelines_section(lines, ", ".join(file.path.name for file in files), groups)
+    by_label = dict(zip(lines, files, strict=True))
+    groups = tuple(_group_tables(by_label, lines))
+    return _timelines_section(lines, ", ".join(file.path.name for file in files), groups, _labels_of_jobs(by_label))
+
+
+def _labels_of_jobs(files: Mapping[str, ResultFile]) -> dict[str, dict[str, str]]:
+    """Return the group of each job by its id, for every grouping by title."""
+    found = {}
+    for name, title in _GROUPED.items():
+        found[title] = {
+            str(record.values["job_id"]): shortened(str(label))
+            for file in files.values()
+            for record in file.records
+            if (label := record.values.get(name))
+        }
+    return found
+
+
+def _verdict(lines: Mapping[str, Timeline], groups: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+    """Return the verdict on several schedules; ``groups`` has the group of each job by its id, for every grouping."""
+    orders = {name: np.argsort(np.array(line.names)) for name, line in lines.items()}
+    first, *_ = lines
+    names = np.array(lines[first].names)[orders[first]]
+    submit = lines[first].submit[orders[first]]
+    for name, line in lines.items():
+        own = np.array(line.names)[orders[name]]
+        if not np.array_equal(own, names) or not np.array_equal(line.submit[orders[name]], submit):
+            return ("There is no verdict, because the schedules do not have the same jobs.",)
+    times = {name: line.measured.times for name, line in lines.items()}
+    waits = {name: each.wait_s[orders[name]] for name, each in times.items()}
+    slowdowns = {name: each.bounded_slowdown[orders[name]] for name, each in times.items()}
+    of_groups = {}
+    for title, labels in groups.items():
+        held = np.array([labels.get(job, "") for job in names.tolist()], dtype=np.object_)
+        for label, count in Counter(held.tolist()).most_common(MOST_SHOWN):
+            if label and FEWEST_JOBS <= count < len(held):
+                which = np.asarray(held == label)
+                own_waits = {name: samples_of_blocks(submit[which], each[which]) for name, each in waits.items()}
+                of_groups[f"{title} {label}"] = own_waits
+    found = SimulatedJobs(
+        {name: samples_of_blocks(submit, each) for name, each in waits.items()},
+        {name: samples_of_blocks(submit, each) for name, each in slowdowns.items()},
+        "schedules",
+        of_groups,
+        "days of submissions",
+    )
+    return tuple(map(typographic, found.verdict()))
 
 
 def _group_tables(files: Mapping[str, ResultFile], lines: Mapping[str, Timeline]) -> Iterator[Table]:
@@ -82,7 +131,12 @@ def _number_or_nan(cell: object) -> float:
         return float("nan")
 
 
-def _timelines_section(lines: Mapping[str, Timeline], source: str = "", groups: tuple[Table, ...] = ()) -> Section:
+def _timelines_section(
+    lines: Mapping[str, Timeline],
+    source: str = "",
+    groups: tuple[Table, ...] = (),
+    labels: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> Section:
     """Return the section of schedules by name, with tables of groups of jobs."""
     # Equal schedules are drawn once, with all their names.
     distinct = {", ".join(names): line for names, line in Timeline.distinct(lines.items())}
@@ -104,16 +158,21 @@ def _timelines_section(lines: Mapping[str, Timeline], source: str = "", groups: 
             Column("max wait s", 0), Column("mean bounded slowdown", 2), Column("utilization %", 1),
             Column("makespan s", 0),
         )  # fmt: skip
-        return Section("Schedules", source, parts=(Table("Comparison", columns, rows), *groups, *figures))
+        table = Table("Comparison", columns, rows)
+        notes = (
+            "Changes in the verdict are relative to the first schedule. Their intervals treat days of submissions, or "
+            "weeks from four weeks on, as independent samples.",
+        )
+        verdict = _verdict(lines, labels)
+        return Section("Schedules", verdict, parts=(table, *groups, *figures), notes=notes, source=source)
     (line,), (whole,) = lines.values(), wholes
     facts = (
-        ("jobs", f"{whole.jobs:,}"),
-        ("mean wait", duration(whole.wait_s.mean)),
-        ("longest wait", duration(whole.wait_s.maximum)),
+        ("median wait", duration(whole.wait_s.median)),
         ("mean bounded slowdown", number(whole.bounded_slowdown.mean)),
-        (f"of {line.size:,} processors in use", percent(line.utilization)),
-        ("from first to last", duration(line.makespan_s)),
+        ("processors", f"{line.size:,}"),
+        ("first submission to last end", duration(line.makespan_s)),
     )
+    only = single_verdict(whole.jobs, whole.wait_s.mean, whole.wait_s.maximum, line.utilization)
     held = {
         str(each.most) if each.fewest == each.most else f"{each.fewest}{EN_DASH}{each.most}": each.statistics
         for each in line.measured.by_size(slice(None))
@@ -126,7 +185,8 @@ def _timelines_section(lines: Mapping[str, Timeline], source: str = "", groups: 
         Column("processors"), Column("jobs", 0), Column("mean wait s", 0), Column("median wait s", 0),
         Column("95 % wait s", 0), Column("max wait s", 0), Column("mean bounded slowdown", 2),
     )  # fmt: skip
-    return Section("Schedule", source, facts, parts=(*figures, Table("Jobs by size", of_sizes, sizes), *groups))
+    table = Table("Jobs by size", of_sizes, sizes)
+    return Section("Schedule", (only,), facts, (table, *groups, *figures), source=source)
 
 
 def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Section:
@@ -156,14 +216,12 @@ def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Sectio
     )
     table = Table("Nodes", (Column("node"), Column("jobs", 0), Column("job seconds", 0), Column("last end s", 0)), rows)
     facts = (
-        ("jobs", f"{len(jobs):,}"),
-        ("nodes", f"{len(order):,}"),
-        ("from first to last", duration(float(end.max() - start.min()))),
+        ("first start to last end", duration(float(end.max() - start.min()))),
         ("mean run", duration(float(run.mean()))),
     )
-    return Section(
-        "Placed jobs", file.path.name, facts, parts=(node_gantt_figure(jobs, node, start, end, order), table)
-    )
+    verdict = f"{len(jobs):,} jobs ran on {len(order):,} nodes."
+    figure = node_gantt_figure(jobs, node, start, end, order)
+    return Section("Placed jobs", (verdict,), facts, (table, figure), source=file.path.name)
 
 
 def schedule_figures(lines: Mapping[str, Timeline]) -> list[Figure]:

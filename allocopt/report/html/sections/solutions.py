@@ -9,6 +9,7 @@ from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidSolutionError
 from allocopt.files.faults import bad_file
+from allocopt.files.models import SolutionModel
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import NodeMap, kind_of
 from allocopt.report.html.document import Column, Section, Table
@@ -27,13 +28,8 @@ def solution_section(path: Path, problem: Problem, cluster: NamedTree | None = N
     except InvalidSolutionError as error:
         raise bad_file(path, str(error)) from None
     solution = None if stored.answer is None else solution_of(problem, stored)
-    nodes, gap = kind.node_map(problem, solution), gap_between(stored.objective, stored.bound)
-    facts = [("status", stored.status.lower()), ("solver", stored.solver)]
-    if stored.strategy is not None:
-        facts.append(("strategy", stored.strategy))
-    facts.append((kind.objective, EN_DASH if stored.objective is None else number(stored.objective)))
-    if gap is not None and stored.bound is not None:
-        facts.append(("gap to the bound", percent(gap, 3)))
+    nodes = kind.node_map(problem, solution)
+    verdict = (_found(stored, kind.objective, kind.answer),)
     title = f"{kind.answer if nodes else 'solution'} of {stored.instance}"
     title = title[0].upper() + title[1:]
     if nodes is None:
@@ -42,11 +38,11 @@ def solution_section(path: Path, problem: Problem, cluster: NamedTree | None = N
             kept = [place for place in range(len(table.columns)) if any(row[place] is not None for row in table.rows)]
             columns = tuple(Column(*table.columns[place]) for place in kept)
             parts = (Table(table.title, columns, tuple(tuple(row[place] for place in kept) for row in table.rows)),)
-        return Section(title, path.name, tuple(facts), parts=parts)
+        return Section(title, verdict, parts=parts, source=path.name)
     if nodes.held is None:
-        return Section(title, path.name, tuple(facts), (f"There is no {kind.answer}.",))
+        return Section(title, verdict, source=path.name)
     picture, doubts = _picture(nodes, cluster, "Allocation on the tree")
-    left = ("nodes left idle", f"{len(nodes.idle) - sum(nodes.sizes):,} of {len(nodes.idle):,}")
+    left = f"{len(nodes.idle) - sum(nodes.sizes):,} of {len(nodes.idle):,} idle nodes stay idle."
     levels = len(nodes.topology.hops) - 1
     # Only a fat tree has pods; the site's own words for its levels are not known.
     of_site = ["leaf switches", *(f"switches of level {level}" for level in range(2, levels + 1))][:levels]
@@ -65,25 +61,35 @@ def solution_section(path: Path, problem: Problem, cluster: NamedTree | None = N
         Column("on nodes"),
     )  # fmt: skip
     table_of_jobs = Table("Jobs and their nodes", heads, tuple(rows), picture.keys)
-    return Section(title, path.name, (*facts, left), doubts, (picture.figure(), table_of_jobs))
+    parts_of_nodes = (table_of_jobs, picture.figure())
+    return Section(title, (*verdict, left), parts=parts_of_nodes, notes=doubts, source=path.name)
+
+
+def _found(stored: SolutionModel, objective: str, answer: str) -> str:
+    """Return a sentence on the objective of a solution and on what is proved of it."""
+    if stored.objective is None:
+        return f"{stored.solver} found no {answer}; the status is {stored.status.lower()}."
+    under = "" if stored.strategy is None else f" under strategy {stored.strategy}"
+    gap = gap_between(stored.objective, stored.bound)
+    if stored.status == "OPTIMAL":
+        proof = "which is proved to be optimal"
+    elif gap is not None and stored.bound is not None:
+        proof = f"which is within {percent(gap, 3)} of the bound"
+    else:
+        proof = "for which there is no bound"
+    return f"The {answer} found by {stored.solver} has {objective} {number(stored.objective)}{under}, {proof}."
 
 
 def instance_section(path: Path, problem: Problem, nodes: NodeMap, cluster: NamedTree | None = None) -> Section:
     """Return the section of a window: its idle nodes and waiting jobs."""
     picture, doubts = _picture(nodes, cluster, "Idle nodes on the tree")
     rows = tuple(zip(nodes.names, nodes.sizes, strict=True))
-    return Section(
-        f"Window {problem.name}",
-        path.name,
-        (
-            ("jobs", f"{len(nodes.names):,}"),
-            ("nodes requested", f"{sum(nodes.sizes):,}"),
-            ("idle nodes", f"{len(nodes.idle):,}"),
-            ("nodes", f"{nodes.topology.size:,}"),
-        ),
-        doubts,
-        (picture.figure(), Table("Jobs", (Column("job"), Column("nodes", 0)), rows)),
+    verdict = (
+        f"{len(nodes.names):,} jobs request {sum(nodes.sizes):,} nodes; {len(nodes.idle):,} of the machine's "
+        f"{nodes.topology.size:,} nodes are idle."
     )
+    parts = (Table("Jobs", (Column("job"), Column("nodes", 0)), rows), picture.figure())
+    return Section(f"Window {problem.name}", (verdict,), parts=parts, notes=doubts, source=path.name)
 
 
 def _picture(nodes: NodeMap, cluster: NamedTree | None, title: str) -> tuple[TreePicture, tuple[str, ...]]:

@@ -15,8 +15,9 @@ from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.results import SolveRecord
 from allocopt.report.plot import Axis, Colours, Figure, Panel, evenly
 from allocopt.report.rows import TrajectoryRow
+from allocopt.report.solves import contender, solves_verdict, unit_of_time
+from allocopt.report.verdict import typographic
 from allocopt.report.words import Cell, duration, number, percent
-from allocopt.solving.result import EQUAL_RELATIVE
 
 _MOST_ROWS, _MOST_POINTS, _MOST_LINES, _MOST_MOMENTS = 1_000, 1_600, 40, 300
 _BEST_KNOWN, _BOUND = "the best known", "the bound"
@@ -42,21 +43,19 @@ class _Steps(NamedTuple):
 def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
     """Return the section of solves."""
     if not rows:
-        return Section("Solves", source)
+        return Section("Solves", source=source)
     yardstick = _BEST_KNOWN if any(row.best_known is not None for row in rows) else _BOUND
     groups: dict[str, list[SolveRecord]] = {}
     for row in rows:
-        groups.setdefault(_contender(row.solver, row.strategy), []).append(row)
-    # Use one unit of time in verdict and tables, so that they can be compared.
-    unit, factor = ("ms", 1e3) if median(row.runtime_s for row in rows) < 1 else ("s", 1.0)
-    verdict = _verdict(groups, unit, factor)
+        groups.setdefault(contender(row.solver, row.strategy), []).append(row)
+    # Verdict and tables have one unit of time, so that they can be compared.
+    unit, factor = unit_of_time(rows)
+    notes: list[str] = []
     gaps = np.array([gap for row in rows if (gap := _gap_percent(row, yardstick)) is not None])
     parts: list[Figure | Table] = []
-    if gaps.any():
-        parts.append(_gap_figure(groups, yardstick))
-    elif len(gaps):
+    if len(gaps) and not gaps.any():
         # A figure of zeros would show only noise.
-        verdict.append(f"All {len(gaps):,} gaps to {yardstick} are 0.")
+        notes.append(f"All {len(gaps):,} gaps to {yardstick} are 0; they are not drawn.")
     if len(rows) > len(groups) or len(groups) > 1:
         summary: list[tuple[Cell, ...]] = []
         for name, solves in groups.items():
@@ -69,34 +68,37 @@ def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
             summary.append((name, len(solves), objective, mean, worst, share, median(times), max(times)))
         columns = (
             Column("solver"), Column("solves", 0), Column("mean objective", 1), Column("mean gap %", 3),
-            Column("worst gap %", 3), Column("proved %", 0), Column(f"median {unit}", 2), Column(f"max {unit}", 2),
+            Column("worst gap %", 3), Column("proved %", 0), Column(f"median time {unit}", 2),
+            Column(f"max time {unit}", 2),
         )  # fmt: skip
         keys = tuple(range(len(summary))) if gaps.any() else ()
         parts.append(Table("Solvers", columns, tuple(summary), keys, f"Gaps are to {_described(yardstick)}."))
+    if gaps.any():
+        parts.append(_gap_figure(groups, yardstick))
     shown = tuple(
         (
-            row.instance, _contender(row.solver, row.strategy), row.status.lower(), row.objective, row.bound,
+            row.instance, contender(row.solver, row.strategy), row.status.lower(), row.objective, row.bound,
             _gap_percent(row, yardstick), factor * row.runtime_s, row.seed,
         )
         for row in rows[:_MOST_ROWS]
     )  # fmt: skip
     columns = (
         Column("instance"), Column("solver"), Column("status"), Column("objective", 2), Column("bound", 2),
-        Column("gap %", 3), Column(unit, 2), Column("seed", 0),
+        Column("gap %", 3), Column(f"time {unit}", 2), Column("seed", 0),
     )  # fmt: skip
     cut = f" The first {_MOST_ROWS:,} of {len(rows):,} are shown." if len(rows) > _MOST_ROWS else ""
     parts.append(Table("Every solve", columns, shown, note=f"The gap is to {_described(yardstick)}.{cut}"))
     proved = sum(row.status == "OPTIMAL" for row in rows)
-    contenders = ("solvers and strategies", str(len(groups))) if len(groups) > 1 else ("solver", next(iter(groups)))
-    facts = (
-        ("solves", f"{len(rows):,}"),
-        ("instances", f"{len({row.instance for row in rows}):,}"),
-        contenders,
-        ("proved optimal", percent(proved / len(rows), 0)),
-        ("time in all", duration(sum(row.runtime_s for row in rows))),
+    instances = len({row.instance for row in rows})
+    notes.append(
+        f"{len(rows):,} solves of {instances:,} instances, {percent(proved / len(rows), 0)} proved optimal, took "
+        f"{duration(sum(row.runtime_s for row in rows))} in all. Every answer is verified outside its solver."
     )
+    if len(groups) > 1:
+        notes.append("Changes and intervals of the verdict are relative to the first solver; samples are instances.")
     title = "Comparison of solvers" if len(groups) > 1 else "Solves"
-    return Section(title, source, facts, tuple(verdict), tuple(parts))
+    verdict = tuple(map(typographic, solves_verdict(rows)))
+    return Section(title, verdict, parts=tuple(parts), notes=tuple(notes), source=source)
 
 
 def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
@@ -123,11 +125,10 @@ def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
         gaps = 100 * np.abs(objectives - known) / max(1e-9, abs(known))
         # Gaps that only rounding leaves count as 0.
         steps = _Steps(np.array([row.time_s for row in own]), np.where(gaps < 1e-4, 0.0, gaps))
-        solves.setdefault(_contender(own[0].solver, own[0].strategy), []).append(steps)
-    facts = (
-        ("solves", f"{sum(map(len, solves.values())):,}"),
-        ("windows and strategies", f"{len(windows):,}"),
-        ("longest solve", duration(max(row.time_s for row in rows))),
+        solves.setdefault(contender(own[0].solver, own[0].strategy), []).append(steps)
+    notes = (
+        f"{sum(map(len, solves.values())):,} solves of {len(windows):,} windows under a strategy; the longest took "
+        f"{duration(max(row.time_s for row in rows))}.",
     )
     has_gaps = any(each.gaps.any() for own in solves.values() for each in own)
     last = max(float(each.times_s[-1]) for own in solves.values() for each in own)
@@ -143,12 +144,22 @@ def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
     keys = tuple(range(len(cells))) if has_gaps else ()
     table = Table("Gaps over time", columns, tuple(cells), keys, note)
     if not has_gaps:
-        return Section("Trajectories", source, facts, (f"All gaps to {yardstick} are 0 from the start.",), (table,))
-    return Section("Trajectories", source, facts, parts=(_trajectories_figure(yardstick, solves), table))
-
-
-def _contender(solver: str, strategy: str | None) -> str:
-    return solver if strategy is None else f"{solver} ({strategy})"
+        verdict = (f"All gaps to {yardstick} are 0 from the start.",)
+        return Section("Trajectories", verdict, parts=(table,), notes=notes, source=source)
+    ends = {name: fmean(float(each.gaps[-1]) for each in own) for name, own in solves.items()}
+    nearest, farthest = min(ends, key=lambda name: ends[name]), max(ends, key=lambda name: ends[name])
+    beside = "" if len(ends) == 1 else f"; {farthest} has the largest, {ends[farthest]:.3g} %"
+    verdict = (f"At the end, {nearest} has the smallest mean gap to {yardstick}, {ends[nearest]:.3g} %{beside}.",)
+    if ends[farthest] == 0:
+        # The gap of each solve does not grow, so that its last value begins at the first time with it.
+        times = {name: fmean(float(each.times_s[each.gaps.argmin()]) for each in own) for name, own in solves.items()}
+        first = min(times, key=lambda name: times[name])
+        ended = f"{first} ends" if len(ends) == 1 else f"All {len(ends)} solvers end"
+        when = f"{number(1e3 * times[first])} ms on average"
+        beside = f", which it reaches after {when}" if len(ends) == 1 else f"; {first} reaches it first, after {when}"
+        verdict = (f"{ended} with a gap of 0 to {yardstick}{beside}.",)
+    parts = (table, _trajectories_figure(yardstick, solves))
+    return Section("Trajectories", verdict, parts=parts, notes=notes, source=source)
 
 
 def _gap_percent(row: SolveRecord, yardstick: str) -> float | None:
@@ -200,44 +211,10 @@ def _gap_figure(groups: Mapping[str, Sequence[SolveRecord]], yardstick: str) -> 
         f"Gap to {yardstick} against time",
         f"Gap to {yardstick} over running time; mean gap and median time of each solver. {'; '.join(said)}.",
         draw,
-        f"Small: one solve. Large: mean gap and median time. Lower left is better. {_SCALE}"
+        f"A small mark is a solve, a large one the mean gap and median time of a solver. Lower left is better. {_SCALE}"
         + (f" Not drawn, because their gaps are unknown: {', '.join(absent)}." if absent else ""),
         tuple(name if name in means else f"{name}: gap unknown" for name in groups),
     )
-
-
-def _verdict(groups: Mapping[str, Sequence[SolveRecord]], unit: str, factor: float) -> list[str]:
-    """Return sentences on the solver with the best mean objective, if it can be compared, and on the fastest."""
-    times = {
-        name: median(row.runtime_s for row in rows)
-        for name, rows in groups.items()
-        if any(row.objective is not None for row in rows)
-    }
-    if len(groups) < 2 or not times:
-        return []
-    shown = {name: f"{factor * time:,.2f} {unit}" for name, time in times.items()}
-    lines, means = [], {}
-    solved = {
-        name: sorted((row.kind, row.instance, row.seed) for row in rows if row.objective is not None)
-        for name, rows in groups.items()
-    }
-    first = next(iter(solved.values()))
-    # Means are comparable only if all solved the same instances, of one kind.
-    if first and all(each == first for each in solved.values()) and len({kind for kind, _, _ in first}) == 1:
-        means = {
-            name: fmean(row.objective for row in rows if row.objective is not None) for name, rows in groups.items()
-        }
-        is_max = is_maximized(first[0][0])
-        best = max(means.values()) if is_max else min(means.values())
-        equal = [name for name in means if abs(means[name] - best) <= EQUAL_RELATIVE * max(1e-9, abs(best))]
-        fastest = min(equal, key=lambda name: times[name])
-        also = f", the fastest of {len(equal)} equal ones" if len(equal) > 1 else ""
-        what = "Highest" if is_max else "Lowest"
-        lines.append(f"{what} mean objective: {fastest}{also}, {number(best)} in {shown[fastest]}.")
-    fastest = min(times, key=lambda name: times[name])
-    worse = f", mean objective {number(means[fastest])}" if fastest in means else ""
-    lines.append(f"Fastest: {fastest}, {shown[fastest]}{worse}.")
-    return lines
 
 
 def _described(yardstick: str) -> str:
@@ -278,7 +255,7 @@ def _trajectories_figure(yardstick: str, solves: Mapping[str, Sequence[_Steps]])
         f"Gap to {yardstick} over time",
         f"Mean gap to {yardstick} over running time. {'; '.join(said)}.",
         draw,
-        "Strong: mean over the solves of a solver, from the time at which all have an answer. Faint: each "
-        f"solve. {_SCALE}",
+        "A strong line is the mean over the solves of a solver, from the time at which all have an answer. A faint "
+        f"line is a solve. {_SCALE}",
         tuple(solves),
     )

@@ -1,6 +1,5 @@
 """Section and page of `allocopt what-if`: a site's trace on its machine under other allocators and schedulers."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from allocopt.report.combination import baseline
+from allocopt.report.combination import Combination
 from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.bars import Measure, bars_figure
 from allocopt.report.html.figures.gantt import gantt_figure
@@ -17,9 +16,11 @@ from allocopt.report.html.page import write_report
 from allocopt.report.html.sections.schedules import schedule_figures
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.plot import Figure
-from allocopt.report.what_if import WhatIfRow, verdict, what_is_assumed
-from allocopt.report.what_if_groups import MOST_SHOWN, GroupRow, groups_of
-from allocopt.report.words import EN_DASH, Cell, duration, number, percent
+from allocopt.report.verdict import typographic
+from allocopt.report.what_if import WhatIfRow, details, verdict, what_is_assumed
+from allocopt.report.what_if_groups import MOST_SHOWN, GroupRow, groups_of, groups_verdict
+from allocopt.report.words import EN_DASH, Cell, duration, number, shortened
+from allocopt.simulator.groups import UNKNOWN
 from allocopt.simulator.recorded import RECORDED
 from allocopt.simulator.schedule import Schedule
 
@@ -62,20 +63,23 @@ def what_if_section(
         measures.append(Measure(f"Fragmentation over {where}", values, "{:.3f}".format))
     bars = bars_figure("Combinations side by side", [row.name for row in rows], measures)
     columns = (
-        Column("allocator"), Column("scheduler"), Column("mean wait s", 0), Column("± %", 1), Column("slowdown", 2),
-        Column("± %", 1), Column("hop cost", 0), Column("± %", 1), Column("fragmentation", 3),
+        Column("allocator"), Column("scheduler"), Column("mean wait s", 0), Column("change %", 1),
+        Column("95 % interval"), Column("slowdown", 2), Column("change %", 1), Column("hop cost", 0),
+        Column("change %", 1), Column("95 % interval"), Column("fragmentation", 3),
         Column("utilization %", 1), Column("makespan s", 0),
     )  # fmt: skip
     cells = []
     for row in rows:
         wait, slowdown, cost = row.changes_percent
         cells.append((
-            row.allocator, row.scheduler, row.mean_wait_s, wait, row.mean_bounded_slowdown, slowdown,
-            row.mean_hop_cost, cost, row.leaf_fragmentation, 100 * row.utilization, row.makespan_s,
+            row.allocator, row.scheduler, row.mean_wait_s, wait, _interval(row, row.mean_wait_interval),
+            row.mean_bounded_slowdown, slowdown, row.mean_hop_cost, cost, _interval(row, row.mean_hop_cost_interval),
+            row.leaf_fragmentation, 100 * row.utilization, row.makespan_s,
         ))  # fmt: skip
     note = (
-        "± % is the change relative to the baseline. Slowdown is the mean bounded slowdown, hop cost (1,000 per hop) "
-        "the mean over jobs of several nodes, fragmentation that of the idle nodes over leaves."
+        "Each change is relative to the baseline, the first simulated combination. Slowdown is the mean bounded "
+        "slowdown. Hop cost is 1,000 per hop, as a mean over jobs of several nodes. Fragmentation is that of the idle "
+        "nodes over leaf switches, from 0 (none) to 1."
     )
     parts: list[Figure | Table] = [Table("Combinations", columns, tuple(cells), note=note), *group_parts(groups), bars]
     if known := [(row, line) for row, line in combinations if line is not None]:
@@ -90,52 +94,62 @@ def what_if_section(
                 names.append(RECORDED if own == [RECORDED] else f"{allocators} under {scheduler}")
             named["; ".join(names)] = line
         parts += [*schedule_figures(named), *_pictures([each for each in known if not each[0].is_recorded])]
-    first = baseline(rows)
-    facts = (
-        ("jobs", f"{first.jobs:,}"),
-        ("combinations", str(len(rows))),
-        ("baseline", first.name),
-        ("utilization of the baseline", percent(first.utilization)),
-        ("mean wait of the baseline", f"{first.mean_wait_s:,.0f} s"),
+    return Section(
+        "What if",
+        tuple(map(typographic, verdict(rows, groups))),
+        parts=tuple(parts),
+        notes=tuple(map(_sentence, details(rows))),
+        made_by=tuple(what_is_assumed(rows)),
+        source=source,
     )
-    sentences = tuple(map(_sentence, verdict(rows)))
-    return Section("What if", source, facts, sentences, tuple(parts), tuple(what_is_assumed(rows)))
 
 
 def groups_section(source: str, rows: Sequence[GroupRow]) -> Section:
     """Return the section of a file that holds only combinations by groups of jobs."""
-    return Section("What-if by groups of jobs", source, parts=tuple(group_parts(rows)))
+    verdict_of_groups = tuple(map(typographic, groups_verdict(rows)))
+    return Section("Combinations by groups of jobs", verdict_of_groups, parts=tuple(group_parts(rows)), source=source)
 
 
 def group_parts(rows: Sequence[GroupRow]) -> Iterator[Table]:
-    """Yield a table for each grouping, with a line per group and combination, and the verdicts as its note."""
+    """Yield a table for each grouping, with a remark per group that names its best combinations."""
     for grouping, own in groupby(groups_of(rows), key=lambda group: group.grouping):
         groups = list(own)
+        if [group.label for group in groups] == [UNKNOWN]:
+            continue
         columns = (
             Column(grouping.title), Column("allocator"), Column("scheduler"), Column("jobs", 0),
-            Column("mean wait s", 0), Column("± %", 1), Column("95 % interval"), Column("slowdown", 2),
-            Column("± %", 1), Column("hop cost", 0), Column("± %", 1), Column("95 % interval"),
+            Column("mean wait s", 0), Column("change %", 1), Column("95 % interval"), Column("slowdown", 2),
+            Column("change %", 1), Column("hop cost", 0), Column("change %", 1), Column("95 % interval"),
         )  # fmt: skip
         cells: list[tuple[Cell, ...]] = []
         for row in (row for group in groups for row in group.rows):
             wait, slowdown, cost = row.changes_percent
             cells.append((
                 row.group, row.allocator, row.scheduler, row.jobs, row.mean_wait_s, wait,
-                _interval(row.mean_wait_interval), row.mean_bounded_slowdown, slowdown, row.mean_hop_cost, cost,
-                _interval(row.mean_hop_cost_interval),
+                _interval(row, row.mean_wait_interval), row.mean_bounded_slowdown, slowdown, row.mean_hop_cost, cost,
+                _interval(row, row.mean_hop_cost_interval),
             ))  # fmt: skip
-        said = [_sentence(f"{group.title}; {'; '.join(group.verdict())}") for group in groups[:MOST_SHOWN]]
-        yield Table(f"By {grouping.title}", columns, tuple(cells), note=" ".join(said))
+        best = {f"{grouping.title} {shortened(group.label)}": group.best() for group in groups[:MOST_SHOWN]}
+        if len(best) > 1 and len(set(best.values())) == 1:
+            best = {f"every {grouping.title}": groups[0].best()}
+        said = tuple(_sentence(f"{name}: {each}") for name, each in best.items())
+        left = len(groups) - MOST_SHOWN
+        note = f"The lines below leave out {left:,} groups with fewer jobs." if left > 0 else ""
+        yield Table(f"By {grouping.title}", columns, tuple(cells), note=note, remarks=said)
 
 
-def _interval(ends: Sequence[float]) -> str:
-    return " to ".join(f"{100 * end:+.1f}" for end in ends) or EN_DASH
+def _interval(row: Combination, ends: Sequence[float]) -> str:
+    if not any(row.changes_percent):
+        return EN_DASH
+    # Adding 0 removes the sign of an end that is rounded to zero.
+    written = " to ".join(f"{round(100 * end, 1) + 0:+.1f}" for end in ends)
+    return written.replace("-", "\N{MINUS SIGN}") or EN_DASH
 
 
 def _sentence(line: str) -> str:
     """Return a line of a verdict as a sentence of a page."""
-    signed = re.sub(r"(?<=[(\[ ])-(?=\d)", "\N{MINUS SIGN}", line.replace("+/-", "±"))
-    return f"{signed[:1].upper()}{signed[1:]}."
+    written = typographic(line)
+    return f"{written[:1].upper()}{written[1:]}."
 
 
 def _pictures(known: Sequence[tuple[WhatIfRow, Timeline]]) -> Iterator[Figure]:

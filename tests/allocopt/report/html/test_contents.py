@@ -86,7 +86,8 @@ def test_gaps_are_to_the_best_known_where_there_is_one(shown: Shown) -> None:
     assert figures(section) == ["Gap to the best known against time"]
     assert column(tables(section)["Every solve"], "gap %") == [pytest.approx(10.0), None, 0.0, None]
     assert column(tables(section)["Solvers"], "mean gap %") == [pytest.approx(10.0), 0.0]
-    assert section.verdict[0].startswith("Lowest mean objective: exact (free), 95 in ")
+    best = "exact (free) has the lowest mean objective of 2 solvers on 2 instances, 95, 13.6 % lower than lns (free)"
+    assert section.verdict[0].startswith(best)
     # What is maximized has its best known value above.
     knapsack = {**SOLVE, "kind": "knapsack", "strategy": None, "best_known": 110.0}
     (section,) = shown([knapsack, {**knapsack, "solver": "b", "objective": 99.0}])
@@ -101,23 +102,31 @@ def test_gaps_are_to_the_bound_where_nothing_else_is_known(shown: Shown) -> None
     assert figure.series == ("lns (free)", "fast (free): gap unknown")
     assert "Not drawn, because their gaps are unknown: fast (free)." in figure.caption
     (section,) = shown([{**SOLVE, "gap": 0.0}, {**SOLVE, "instance": "b", "gap": 1e-9}])
-    assert (figures(section), section.verdict) == ([], ("All 2 gaps to the bound are 0.",))
+    assert (figures(section), section.verdict[1:]) == ([], ("All 2 gaps to the bound are 0.",))
 
 
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [
-        ({}, {"runtime_s": 0.01}, ("Lowest mean objective: b (free), the fastest", "Fastest: b (free), 10.00 ms")),
-        ({"runtime_s": 90.0}, {"runtime_s": 70.0, "objective": 9.0}, ("Lowest", "Fastest: b (free), 70.00 s, mean")),
+        (
+            {},
+            {"runtime_s": 0.01},
+            ("All 2 solvers have the same mean objective", "The fastest is b (free), with a median of 10.00 ms; lns"),
+        ),
+        (
+            {"runtime_s": 90.0},
+            {"runtime_s": 70.0, "objective": 9.0},
+            ("b (free) has the lowest mean objective of 2 solvers on 1 instance, 9, ", "The fastest is b (free), with"),
+        ),
         # What is maximized is the better the higher.
         (
             {"kind": "knapsack"},
             {"kind": "knapsack", "objective": 99.0},
-            ("Highest mean objective: lns (free), 110", "F"),
+            ("lns (free) has the highest mean objective of 2 solvers on 1 instance, 110; b", "The fastest"),
         ),
         # Means over different instances are not compared.
-        ({}, {"instance": "other", "objective": 1.0}, ("Fastest",)),
-        ({"objective": None}, {"objective": None}, ()),
+        ({}, {"instance": "other", "objective": 1.0}, ("There is no verdict on objectives", "The fastest is lns")),
+        ({"objective": None}, {"objective": None}, ("None of 2 solves has a solution.",)),
     ],
 )
 def test_a_verdict_names_the_best_and_the_fastest(
@@ -128,7 +137,7 @@ def test_a_verdict_names_the_best_and_the_fastest(
     assert all(line.startswith(begin) for line, begin in zip(section.verdict, said, strict=True))
     # Times of a verdict have the unit of its table.
     unit = "s" if first.get("runtime_s") == 90.0 else "ms"
-    assert f"median {unit}" in [each.title for each in tables(section)["Solvers"].columns]
+    assert f"median time {unit}" in [each.title for each in tables(section)["Solvers"].columns]
 
 
 def test_rows_without_any_solution_are_shown(shown: Shown) -> None:
@@ -143,14 +152,15 @@ def test_simulations_of_a_sweep_are_means_over_seeds_and_failures_are_counted(sh
     rows = [{**swept, "seed": seed, "mean_wait_s": 10.0 * seed} for seed in range(3)]
     failed = {**swept, "seed": 3, "mean_wait_s": None, "error": "no memory"}
     (section,) = shown([*rows, failed, {**swept, "seed": 0, "backfill": "none", "allocator": None}])
-    assert section.verdict == ("Runs that failed and are left out: 1.",)
+    assert section.notes == ("Runs that failed and are left out: 1.",)
+    assert section.verdict[0].startswith("fcfs has the shortest mean wait of 2 policies, 1 s, 90.0 % shorter")
     assert column(tables(section)["Simulations"], "simulation") == ["fcfs+easy, lns"] * 3 + ["fcfs"]
     (figure,) = (part for part in section.parts if isinstance(part, Figure))
     assert figure.description.startswith("Mean wait: fcfs+easy, lns 10 s, fcfs 1 s.")
     # All may have failed.
     for row in (SIMULATION, SOLVE):
         (section,) = shown([{**row, "error": "no memory"}])
-        assert section.verdict == ("Runs that failed and are left out: 1.",)
+        assert section.verdict == ("All 1 runs failed.",)
 
 
 def test_runs_are_named_by_what_tells_their_files_apart_and_other_columns_are_other_sections(tmp_path: Path) -> None:
@@ -199,7 +209,7 @@ def test_an_instance_shows_its_idle_nodes(tmp_path: Path) -> None:
     # The topology may be another cluster's.
     cluster = NamedTree(Tree(np.zeros((1, 3), dtype=np.int64), (("leaf",),), (2, 4)), ("a", "b", "c"))
     section, *_ = contents([tmp_path / "windows.jsonl"], cluster=cluster)
-    assert section.verdict == (
+    assert section.notes == (
         "Nodes are shown by number: the instance does not have the 3 nodes of the given topology.",
     )
 
@@ -211,7 +221,7 @@ def test_a_solution_without_an_allocation_says_so(shown: Shown) -> None:
         "status": "UNKNOWN", "objective": None, "bound": None, "allocation": None,
     }  # fmt: skip
     (section,) = shown([nothing])
-    assert section.verdict == ("There is no allocation.",)
+    assert section.verdict == ("dp found no allocation; the status is unknown.",)
 
 
 ENERGY = "part,name,energy_j,energy_delay_js\njob,1,2.5,10\nmachine,m,5,20\n"
@@ -303,11 +313,11 @@ def test_gaps_over_time_are_to_the_best_objective_where_bounds_are_missing_or_se
     assert column(tables(section)["Gaps over time"], "at the end") == pytest.approx(ends)
 
 
-def test_signs_of_a_verdict_are_those_of_its_table(shown: Shown) -> None:
+def test_signs_of_notes_are_those_of_tables(shown: Shown) -> None:
     row = {**SIMULATION, "allocator": "first", "scheduler": "easy", "mean_hop_cost": None, "fragmentation": []}
     (section,) = shown([row, {**row, "scheduler": "sjf", "mean_wait_s": 0.5, "mean_wait_change": -0.5}])
-    assert "(\N{MINUS SIGN}50.0 %)" in section.verdict[0]
-    assert section.verdict[-1].startswith("± is relative to first under easy")
+    assert "(\N{MINUS SIGN}50.0 %)" in section.notes[0]
+    assert section.notes[-1].startswith("± is relative to first under easy")
 
 
 def test_a_page_says_what_was_run(shown: Shown) -> None:
@@ -320,7 +330,7 @@ def test_a_page_says_what_was_run(shown: Shown) -> None:
     assert section.title == "Simulation"
     assert {"Policy: sjf.", "a: jobs dropped: 1."} <= set(section.made_by)
     assert section.made_by[-1] == "Made by allocopt 1.0, commit abc, python 3.11, machine a, 2 cores."
-    assert "About this run" in page_text("title", [section])
+    assert "Assumptions and origin" in page_text("title", [section])
     (section,) = shown([{**SOLVE, **made_by}, {**SOLVE, **made_by}])
     assert section.made_by == ("Made by allocopt 1.0, commit abc, python 3.11, machine a, 2 cores.",)
 
@@ -416,3 +426,155 @@ def test_cells_have_the_types_of_their_columns_lists_are_tuples_and_names_are_wh
     row = {**SOLVE, "instance": "a\u2028b\x85c"}
     path.write_text(f"{json.dumps(row, ensure_ascii=False)}\n" * 2, encoding="utf-8")
     assert [each.instance for each in ResultFile.read(path).rows(SolveRecord)] == [row["instance"]] * 2
+
+
+WAIT_BLOCKS = tuple((50.0, 50 * wait, 50.0, 0.0, 0.0) for wait in (100.0, 110.0, 95.0, 105.0))
+"""Sums of four days of 50 jobs, as rows of combinations hold them."""
+
+
+def combination(scheduler: str, factor: float, **others: Any) -> dict[str, Any]:
+    """Return a row of `what-if` whose jobs wait ``factor`` times as long as those of the baseline."""
+    mean = 102.5 * factor
+    blocks = [[jobs, wait * factor, *rest] for jobs, wait, *rest in WAIT_BLOCKS]
+    low, high = (factor - 1 - 0.01, factor - 1 + 0.01) if factor != 1 else (0.0, 0.0)
+    return {
+        **WHAT_IF, "scheduler": scheduler, "jobs": 200, "mean_wait_s": mean, "mean_wait_change": factor - 1,
+        "mean_wait_interval": [low, high], "blocks": blocks, "block_days": 1, "waited_jobs": 100, **others,
+    }  # fmt: skip
+
+
+def group(label: str, scheduler: str, factor: float) -> dict[str, Any]:
+    """Return the row of a partition."""
+    row = combination(scheduler, factor)
+    kept = {name: value for name, value in row.items() if name not in ("fragmentation", "utilization", "makespan_s")}
+    kept.pop("runtime_s")
+    return {**kept, "by": "partition", "group": label, "hop_jobs": 0, "is_overloaded": False}
+
+
+def test_a_verdict_names_the_best_its_change_and_whether_the_interval_excludes_0(shown: Shown) -> None:
+    (section,) = shown([combination("easy", 1.0), combination("sjf+easy", 0.5)])
+    assert section.verdict[0] == (
+        "first under sjf+easy has the shortest mean wait of 2 combinations, 51 s, 50.0 % shorter than first under easy "
+        "(95 % interval \N{MINUS SIGN}51.0 to \N{MINUS SIGN}49.0 %, excludes 0)."
+    )
+    unclear = combination("sjf+easy", 0.9, mean_wait_interval=[-0.3, 0.2])
+    (section,) = shown([combination("easy", 1.0), unclear])
+    assert "which may be chance (95 % interval \N{MINUS SIGN}30.0 to +20.0 %, includes 0)" in section.verdict[0]
+
+
+def test_a_verdict_names_a_group_only_if_it_differs_from_the_whole(shown: Shown) -> None:
+    whole = [combination("easy", 1.0), combination("sjf+easy", 0.5)]
+    alike = [
+        group(label, name, factor) for label in ("cpu", "gpu") for name, factor in (("easy", 1), ("sjf+easy", 0.4))
+    ]
+    (section,) = shown([*whole, *alike])
+    assert "By partition" in tables(section)
+    assert "partition" not in section.verdict[0]
+    (section,) = shown([*whole, *alike[:3], group("gpu", "sjf+easy", 1.25)])
+    assert "partition cpu" not in section.verdict[0]
+    assert section.verdict[0].endswith("excludes 0); but it is clearly longer for partition gpu (+25.0 %).")
+
+
+def in_order(section: Section) -> None:
+    """Check that a page begins with its verdict in at most two sentences, and has tables before figures."""
+    text = page_text("title", [section])
+    assert 1 <= len(section.verdict) <= 2
+    assert all(sentence.endswith(".") for sentence in section.verdict)
+    places = [text.index(mark) for mark in ('class="verdict"', "<table") if mark in text]
+    if "<figure" in text:
+        places.append(text.index("<figure"))
+    places.append(text.index('class="run"'))
+    assert places == sorted(places)
+    assert text.count("<caption") == text.count("<table")
+
+
+def test_the_verdict_comes_first_on_a_page_of_solves(shown: Shown) -> None:
+    (section,) = shown([SOLVE, {**SOLVE, "solver": "b", "objective": 120.0, "gap": 0.2}])
+    in_order(section)
+    assert [type(part) for part in section.parts] == [Table, Figure, Table]
+
+
+def test_the_verdict_comes_first_on_a_page_of_trajectories(shown: Shown) -> None:
+    (section,) = shown([*trajectory((0.1, 120.0, 90.0)), *trajectory((0.1, 100.0, 90.0), solver="b")])
+    in_order(section)
+    assert section.verdict[0].startswith("At the end, b (free) has the smallest mean gap")
+
+
+@pytest.mark.parametrize("policies", [("fcfs",), ("fcfs", "sjf")])
+def test_the_verdict_comes_first_on_a_page_of_simulations(shown: Shown, policies: tuple[str, ...]) -> None:
+    waits = {"fcfs": 2.0, "sjf": 1.0}
+    rows = [{**SIMULATION, "trace": "t", "policy": name, "seed": 0, "mean_wait_s": waits[name]} for name in policies]
+    (section,) = shown(rows)
+    in_order(section)
+
+
+def test_simulations_of_other_jobs_get_no_verdict(shown: Shown) -> None:
+    (section,) = shown([SIMULATION], [{**SIMULATION, "jobs": 4}])
+    assert section.verdict == ("There is no verdict, because the simulations do not have the same jobs.",)
+
+
+def test_a_sweep_is_compared_over_its_traces(shown: Shown) -> None:
+    rows = [
+        {**SIMULATION, "trace": f"t{trace}", "policy": policy, "seed": seed, "mean_wait_s": wait + trace}
+        for policy, wait in (("fcfs", 20.0), ("sjf", 10.0))
+        for trace in range(3)
+        for seed in range(2)
+    ]
+    (section,) = shown(rows)
+    assert section.verdict[0].startswith(
+        "sjf has the shortest mean wait of 2 policies, 11 s, 47.6 % shorter than fcfs (95 % interval "
+    )
+    assert "excludes 0" in section.verdict[0]
+
+
+def test_a_group_in_which_another_simulation_is_better_is_named(shown: Shown) -> None:
+    def with_group(wait: float, of_user: float) -> list[dict[str, Any]]:
+        group = {"by": "user", "group": "ann", "jobs": 40, "mean_wait_s": of_user, "max_wait_s": 99.0}
+        rest = {"mean_bounded_slowdown": 1.0, "starved": 0, "mean_hop_cost": None}
+        return [{**SIMULATION, "jobs": 100, "mean_wait_s": wait}, {**group, **rest}]
+
+    (section,) = shown(with_group(20.0, 20.0), with_group(10.0, 30.0))
+    in_order(section)
+    assert "but it is longer for user ann (+50.0 %)" in section.verdict[0]
+    assert column(tables(section)["By user"], "simulation") == ["0", "1"]
+    (section,) = shown(with_group(20.0, 20.0), with_group(10.0, 10.0))
+    assert "ann" not in section.verdict[0]
+
+
+def test_the_verdict_comes_first_on_a_page_of_schedules(shown: Shown) -> None:
+    line = timeline(40)
+    (section,) = shown(written(line))
+    in_order(section)
+    assert section.verdict[0].startswith("40 jobs wait ")
+    later = Timeline(line.names, line.submit, line.start + 100, line.end + 100, line.processors, line.size)
+    (section,) = shown(written(line), written(later))
+    in_order(section)
+    assert "; 1 is next, " in section.verdict[0]
+    (section,) = shown(written(line), written(timeline(30)))
+    assert section.verdict == ("There is no verdict, because the schedules do not have the same jobs.",)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        [combination("easy", 1.0), combination("sjf+easy", 0.5)],
+        [combination("easy", 1.0)],
+        [group("cpu", "easy", 1.0), group("cpu", "sjf+easy", 0.5)],
+        [REPRODUCTION, {**REPRODUCTION, "published": 2.0}],
+        "part,name,energy_j,energy_delay_js\njob,1,2.5,10\nmachine,m,5,20\n",
+        "update,loss\n1,2\n2,1\n",
+        "job_id,node,start_s,duration_s\n1,n10,0,5\n2,n2,1,3\n",
+    ],
+    ids=["what-if", "one combination", "groups only", "reproduction", "energy", "training", "placed jobs"],
+)
+def test_the_verdict_comes_first_on_every_other_page(shown: Shown, held: str | list[dict[str, Any]]) -> None:
+    (section,) = shown(held)
+    in_order(section)
+
+
+def test_the_verdict_comes_first_on_pages_of_windows_and_relocations(tmp_path: Path) -> None:
+    for name in ("@tiny", "@relocations"):
+        problems = read_instances([Path(name)])[:1]
+        write_problems(tmp_path / "one.jsonl", problems)
+        for section in contents([tmp_path / "one.jsonl"]):
+            in_order(section)

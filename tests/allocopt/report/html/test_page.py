@@ -56,7 +56,8 @@ def section() -> Section:
         schedule_figures(dict.fromkeys(HOSTILE, hostile))[0],
     )
     table = Table(HOSTILE[0], (Column(HOSTILE[1]), Column("number", 2)), tuple((name, -1.5) for name in HOSTILE))
-    return Section(HOSTILE[0], HOSTILE[1], ((HOSTILE[0], HOSTILE[1]),), HOSTILE, (*figures, table))
+    facts = ((HOSTILE[0], HOSTILE[1]),)
+    return Section(HOSTILE[0], HOSTILE, facts, (table, *figures), HOSTILE, HOSTILE, HOSTILE[1])
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +117,7 @@ def test_figures_are_files_too(section: Section, tmp_path: Path) -> None:
     assert "<title>Jobs over time</title>" in (tmp_path / "figures" / "gantt.svg").read_text(encoding="utf-8")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["page.html"]
     named = Section(
-        "..", parts=tuple(replace(section.parts[0], name=name) for name in ("../..", "Jobs: <A> & b", "jobs a b"))
+        "..", parts=tuple(replace(section.parts[1], name=name) for name in ("../..", "Jobs: <A> & b", "jobs a b"))
     )  # type: ignore[type-var]
     write_report(tmp_path / "page.html", "title", [named], tmp_path / "named")
     assert sorted(path.stem for path in (tmp_path / "named").glob("*.svg")) == ["jobs-a-b", "jobs-a-b-2", "unnamed"]
