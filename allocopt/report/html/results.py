@@ -265,7 +265,7 @@ def _csv_records(path: Path, text: str) -> tuple[Kind, list[_Record]]:
             # A text with commas is not a table.
             if kind is Kind.CURVE and not _is_curve([_Record(place, cells)]):
                 raise bad_file(path, _EXPECTED)
-            raise bad_file(path, place, f"does not have {len(header)} columns as line 1 does")
+            raise bad_file(path, place, f"must have {len(header)} columns, as line 1 has")
     if kind is Kind.CURVE and not _is_curve(records):
         raise bad_file(path, _EXPECTED)
     return kind, records
