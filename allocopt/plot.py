@@ -813,7 +813,7 @@ class _Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Quantity:
-    """What is compared, and the line that is drawn with a mean."""
+    """A compared quantity, and the line that is drawn beside its mean."""
 
     name: str
     line: str  # description of the lines

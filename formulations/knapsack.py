@@ -101,7 +101,7 @@ def _trace(taken: BitArray, sizes: IntArray, n_jobs: int, k: int, c: int, select
 
     If ``taken`` has several rows k, the selection has k jobs with c units; otherwise it has any jobs within c units.
     """
-    # Of several rows, row 0 stands for no jobs and has no decisions.
+    # If there are several rows, row 0 stands for no jobs and has no decisions.
     for job in range(n_jobs - 1, -1, -1):
         if (taken[job // WORD, k, c] >> uint64(job % WORD)) & uint64(1):
             selected[job] = True

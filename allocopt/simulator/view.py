@@ -154,10 +154,10 @@ class View:
     def window(self, jobs: IntArray, name: str, hop_cost: float = HOP_COST, *, overtaking: bool = False) -> PosedWindow:
         """Return the problem of choosing nodes for those jobs that fit together now.
 
-        ``jobs`` are waiting jobs, highest priority first. Those that fit together are the first jobs of each partition,
-        up to one that does not fit; a machine without partitions is one partition. With ``overtaking``, jobs that do
-        not fit are left out, and later ones are included. Raises `UsageError` if the machine is neither a cluster nor
-        whole nodes of a topology.
+        ``jobs`` are waiting jobs, highest priority first. The jobs that fit together are the first ones of each
+        partition, up to one that does not fit; a machine without partitions is one partition. With ``overtaking``, jobs
+        that do not fit are left out, and later ones are included. Raises `UsageError` if the machine is neither a
+        cluster nor whole nodes of a topology.
         """
         jobs = np.asarray(jobs, dtype=np.int64)
         self._check(int(jobs.min(initial=0)), int(jobs.max(initial=0)))

@@ -97,7 +97,7 @@ class OptimizationScheduler:
         object.__setattr__(self, "_solvers", tuple(found))
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Start the selected jobs; raise `UsageError` if the solver cannot take so many jobs or resources."""
+        """Start the selected jobs; raise `UsageError` if there are too many jobs or resources for the solver."""
         window = view.first(self.window)
         asks_for_nothing = (view.request[window] == 0).all(axis=1)
         for job in window[asks_for_nothing].tolist():

@@ -17,7 +17,7 @@ from allocopt.version import __version__
 
 HEADINGS = ("time s", "objective", "bound", "gap %", "by")
 FULL_LINES, LEAST_S = 20, 1.0
-"""So many improvements have a line each; later ones have at most one line in so many seconds."""
+"""The first `FULL_LINES` improvements have a line each; later ones have at most one line in `LEAST_S` seconds."""
 QUIET_S = 5.0  # seconds without a line after which the current values are printed again
 LARGE_GAP = 10.0  # from which on a gap is not printed as a number
 WIDTH = 80  # columns of a terminal; longer facts continue on a second line

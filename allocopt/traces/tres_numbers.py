@@ -16,9 +16,9 @@ def named_resources(
 ) -> Mapping[int, tuple[str, ...]]:
     """Replace numbers by names in a table's lists of resources, in place; return remarks by row.
 
-    ``tres`` names the site's own numbers. Of numbers that it does not name, 1001 means GPUs. Another one is taken for a
-    type of GPU if every job with an amount of it has at least the same amount of 1001; otherwise it stays a number, and
-    is an unknown resource.
+    ``tres`` names the site's own numbers. The number 1001 means GPUs unless ``tres`` names it. Another
+    number without a name is taken for a type of GPU if every job with an amount of it has at least the same amount of
+    1001; otherwise it stays a number, and is an unknown resource.
     """
     columns = [number for number, name in enumerate(header) if plain_name(name) in ("tresalloc", "tresreq")]
     given = [number for number in columns if plain_name(header[number]) == "tresalloc"] or columns

@@ -108,8 +108,8 @@ class IntegerRelocation(BackEndSolver[RelocationProblem, RelocationModel], Reloc
 class LeaveFirst(RelocationSolver):
     """Decide which jobs leave by a program without new nodes for moving jobs, then find nodes for these jobs.
 
-    This solver is for problems in which so many jobs may move that the whole program would be too large. The bound is
-    that of the smaller program. If all moving jobs find nodes, the answer is optimal.
+    This solver is for problems in which too many jobs may move for the whole program. The bound is that of the smaller
+    program. If all moving jobs find nodes, the answer is optimal.
     """
 
     name: ClassVar[str] = "leave-first"

@@ -211,7 +211,7 @@ class _Played:
     observations: Float32Array
     legal: BoolArray
     slots: IntArray
-    acts: BoolArray  # Where these choices were made, shape ``(T, E)``, N times True
+    acts: BoolArray  # True where one of these choices was made, shape ``(T, E)``; N entries are True
     runs: BoolArray  # Whether each episode was not over yet, shape ``(T, E)``
     rewards: FloatArray  # Shape ``(T, E)``
     times: IntArray  # Timesteps passed before each step, shape ``(T, E)``

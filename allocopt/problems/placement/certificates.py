@@ -23,7 +23,7 @@ from allocopt.problems.tree_check import IMPOSSIBLE, LARGEST_GAIN, CheckTree, fi
 
 PRICED_SIZES = 3  # how many sizes of a job (numbers of nodes, in whole segments) are priced, from the smallest on
 PRICE_SCALE, GRID = 2**80, 2**24  # prices are multiples of 1 / PRICE_SCALE, prices in hops of 1 / GRID
-# Of the program that counts tasks: how many numbers of nodes it tries, its most table entries and its most steps.
+# Limits of the program that counts tasks: numbers of nodes that it tries, table entries, and steps.
 UNEVEN_SIZES, MOST_ENTRIES, MOST_STEPS = 5, 20_000_000, 100_000_000
 KIND_S, PRICED_KIND_S = 1.5e-4, 1e-3  # seconds to check a kind of job on a small cluster, without and with prices
 
@@ -425,7 +425,7 @@ def _fill_uneven(
         p = parent[v]
         own = tables[v]
         if v < n_leaves:
-            # Of all sets of k nodes of a leaf, the nodes with most room hold most tasks.
+            # Among all sets of k nodes of a leaf, the k nodes with most room hold most tasks.
             tasks = 0
             for k in range(1, min(n_nodes - 1, first[v + 1] - first[v]) + 1):
                 if room[first[v] + k - 1] == 0:

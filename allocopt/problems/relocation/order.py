@@ -2,9 +2,9 @@
 
 Stops come first and starts last: a stop only frees nodes, and a start only takes some. Between them, a move waits until
 its new nodes are free. A move is *safe* if no other job that has still to move wants one of its new nodes; such a move
-blocks no other and is done at once. If jobs move to whole nodes, every move whose nodes are free is safe. What remains
-are jobs that wait for one another in a circle, and jobs that wait for those. As few of them as possible are parked. A
-search over the sets of moved and parked jobs, fewest parked jobs first, finds which. If the search meets more than
+blocks no other and is done at once. If jobs move to whole nodes, every move whose nodes are free is safe. The
+remaining jobs wait for one another in a circle, or for such jobs. As few of them as possible are parked. A search over
+the sets of moved and parked jobs, fewest parked jobs first, finds them. If the search meets more than
 `MOST_STATES` states, the job that blocks most others is parked instead.
 """
 

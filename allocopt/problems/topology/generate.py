@@ -74,7 +74,7 @@ def _fitting_sizes(n_jobs: int, nodes: Range, n_idle: int, load: float, rng: np.
         raise UsageError(
             f"{n_jobs} jobs of at least {smallest} nodes do not fit into a share of {load:g} of {n_idle} idle nodes"
         )
-    # What jobs get above the smallest size; shrinking it in proportion keeps every job at that size or more.
+    # Nodes above the smallest size; if they are reduced in proportion, no job becomes smaller than that size.
     above: IntArray = rng.integers(0, largest - smallest, size=n_jobs, endpoint=True)
     asked = int(above.sum())
     return smallest + (above if asked <= spare else above * spare // asked)

@@ -4,8 +4,8 @@ The time of a step depends only on what it touches: the leaves of the removed jo
 tables.
 
 `allocopt.kernels.insertion` explains the method of the insertion, and the effect of rules on tables. Here all products
-of siblings are kept. So the nodes of a job are found by look-ups. Of the products of siblings, only those from the
-first one that gives nodes to the job are computed again.
+of siblings are kept, so that look-ups find the nodes of a job. Only the products from the first sibling on that gives
+nodes to the job are computed again.
 """
 
 import numpy as np
@@ -307,8 +307,8 @@ def _insert_jobs(part: Open, groups: Groups, search: Search, count: int) -> floa
         saved += _place(groups, part, search, i, search.sizes[search.removed[i]])
         if i + 1 == count:
             break
-        # Only vertices on the paths from the taken leaves to the top change. Of their products, only those from the
-        # first child that gave nodes are computed again.
+        # Only vertices on the paths from the taken leaves to the top change: compute their products again, from the
+        # first child on that gave nodes.
         most = _largest_of(search, i + 1, count)
         for at in range(n_open - 1, -1, -1):
             if part.take[at] == 0:
