@@ -891,7 +891,7 @@ def _by_solver(rows: Iterable[Any]) -> dict[str, _Measured]:
     columns = ResultTable.of_rows(rows).columns()
     if missing := sorted({"instance", "solver", "objective"} - columns.keys()):
         raise UsageError(
-            f"the rows to compare have no {missing[0]!r}; give rows of `allocopt bench`, or values by name"
+            f"the rows to compare have no column {missing[0]!r}; give rows of `allocopt bench`, or a dict of results"
         )
     nothing = [None] * len(columns["solver"])
     solved: dict[str, dict[tuple[str, str], _Sample]] = {}

@@ -23,7 +23,7 @@ def command(
     instance: Annotated[
         list[Path] | None,
         file_option(
-            "Read the instances of solutions from this file (or @tiny) if they are in another folder; repeatable."
+            "Read the instances of the solutions here (or from @tiny) if they are not beside them; repeatable."
         ),
     ] = None,
     topology: Annotated[

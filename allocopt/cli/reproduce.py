@@ -41,7 +41,8 @@ def command(
     option: Annotated[
         list[str] | None,
         typer.Option(
-            "--option", help="Set an option of the reproduction, NAME=VALUE, such as trained=FOLDER of dras-figure7."
+            "--option",
+            help="Set an option of the reproduction: NAME=VALUE; dras-figure7 has the option trained=FOLDER.",
         ),
     ] = None,
     as_json: Json = False,

@@ -108,7 +108,7 @@ class NamedTree:
         """Return whether a topology has as many nodes and, at each level, the same ranges of node numbers as groups."""
         if topology.size != self.tree.size:
             return False
-        # Numbers of groups may differ; only the borders between groups matter.
+        # A group may have another number in the other topology; only the borders between groups must be equal.
         own, other = self.tree.groups, topology.groups_of(np.arange(topology.size))
         return own.shape == other.shape and np.array_equal(np.diff(own) != 0, np.diff(other) != 0)
 

@@ -202,7 +202,8 @@ class Simulation:
     def _carry_out_sharing(self, name: str, decision: PlaceGuest | SetQuota) -> None:
         guests = self.room.guests
         if guests is None or self._execution is None:
-            raise SchedulerError(f"{name} shares units, which needs a pool and an execution model")
+            fault = "jobs can share processors only on a pool, with an execution model"
+            raise SchedulerError(f"{name} returned {type(decision).__name__}: {fault}")
         host = self._job_number(name, decision.host)
         if isinstance(decision, SetQuota):
             guests.set_quota(host, decision.percent)

@@ -118,7 +118,8 @@ class Record:
             groups.setdefault((int(minute), *kinds.tolist()), []).append(job)
         together = []
         for jobs in _spread([jobs for jobs in groups.values() if len(jobs) > 1]):
-            # Leave out jobs whose nodes another job held in between; repeat until nothing changes.
+            # Leave out jobs with a node that another job held between the first and the last of these starts. This
+            # may change the first and the last start, so repeat until no job is left out.
             before = 0
             while len(jobs) not in (0, before):
                 idle, kept, before = self._used(jobs) == 0, [], len(jobs)

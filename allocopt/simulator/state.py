@@ -51,7 +51,7 @@ class EventClock(Protocol):
 
 
 class Clock(EventClock, Protocol):
-    """Numbers of a simulation of a pool that events change."""
+    """The numbers that events change in the simulation of a pool."""
 
     shadow: float  # time at which the head of the queue can start by the estimates, as the last EASY pass found
     first: int  # column in which the queue begins

@@ -62,13 +62,13 @@ class _Placed:
 class RelocationModel(Formulation):
     """The program of a relocation problem.
 
-    With ``leaves_moves_open`` the program is a relaxation: jobs that move leave their nodes but get no new ones. The
-    program only requires that gangs and moving jobs together need no more nodes than become free, in the cluster and in
-    each leaf group; ``w_{size,g}`` counts the jobs of a size that move into group g and stay within it. `decode` then
-    finds nodes for the moving jobs, one after the other, and stops those that find none and may stop.
+    With ``leaves_moves_open`` the program is a relaxation: it frees the nodes of moving jobs, but does not choose their
+    new nodes. It only requires that gangs and moving jobs together need no more nodes than become free, in the cluster
+    and in each leaf group. ``w_{size,g}`` counts the moving jobs of a size whose new nodes are all in group g. `decode`
+    then looks for nodes for the moving jobs, one after the other; a job for which there are none stops, if it may.
 
-    ``within``, shape ``(gangs, groups)``, says in which leaf groups each gang may get nodes. Every relocation with
-    nodes in other groups costs at least ``least_beyond``.
+    ``within``, shape ``(gangs, groups)``, says in which leaf groups each gang may get nodes. Every relocation that
+    gives a gang nodes in another group costs at least ``least_beyond``.
     """
 
     def __init__(

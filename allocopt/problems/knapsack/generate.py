@@ -29,7 +29,10 @@ def synthetic_knapsack(
         int, typer.Option(min=1, max=LARGEST, help="Let jobs ask for multiples of this number of nodes.")
     ] = 1,
     resources: Annotated[int, typer.Option(min=1, max=4, help="Number of resources, nodes included.")] = 1,
-    slots: Annotated[int, typer.Option(min=0, max=10_000, help="Slots of contiguous nodes; 0: any free nodes.")] = 0,
+    slots: Annotated[
+        int,
+        typer.Option(min=0, max=10_000, help="Divide free nodes into N slots, of which a job gets one; 0: no slots."),
+    ] = 0,
 ) -> KnapsackProblem:
     """Draw knapsack problems: jobs of log-uniform sizes, some nodes in use. Same seed, same files."""
     if not 0 <= load < 1:

@@ -278,7 +278,7 @@ def check_request(place: str, asked: ClusterRequest, resources: Sequence[str], s
     check_range(f"{place}.most_nodes", asked.most_nodes, asked.least_nodes, asked.tasks)
     check_range(f"{place}.most_tasks", asked.most_tasks, 1, asked.tasks)
     if asked.masks.ndim != 2 or asked.masks.shape[1] != size or not len(asked.masks):
-        raise InvalidProblemError(f"{place}.only_in", f"must have at least one set of the {size} nodes")
+        raise InvalidProblemError(f"{place}.only_in", f"must have at least one set of nodes: a row of {size} booleans")
     for name, amounts in (("per_task", asked.per_task), ("per_node", asked.per_node)):
         if amounts.shape != (len(resources),):
             raise InvalidProblemError(f"{place}.{name}", "must have an amount of each resource")

@@ -342,7 +342,11 @@ def block_costs(problem: TopologyProblem, sizes: IntArray) -> IntArray:
 
 @kernel(void(int64[:, ::1], int64[::1], int64[::1], int64[::1], int64[:, ::1]))
 def _fill_block_hops(groups: IntArray, weights: IntArray, sizes: IntArray, counts: IntArray, hops: IntArray) -> None:
-    """Subtract the saving of each block, times its nodes, from its hops; ``counts`` is scratch, 0 for each group."""
+    """Subtract from ``hops`` what each block saves by several nodes in one group.
+
+    Hops and savings are multiplied by the number of the block's nodes. ``counts`` is scratch with an entry for each
+    group; all are 0 before and after the call.
+    """
     n_levels, m = groups.shape
     for level in range(n_levels):
         for r in range(sizes.size):

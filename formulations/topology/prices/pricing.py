@@ -292,7 +292,10 @@ class Pricing:
         return int(self.tree.widest[:-1] @ (idle + self.sizes.sum()))
 
     def inherited(self, coarse: "Pricing", prices: FloatArray) -> FloatArray:
-        """Return prices copied from a pricing with more merging; here they prove at least the same bound."""
+        """Return the prices of ``coarse``, a pricing that merges more groups, as prices of this pricing.
+
+        They prove a bound that is at least as tight as that of ``coarse``.
+        """
         mine = np.zeros(self.tree.n_rows)
         for fine_class, coarse_class in zip(self.class_of_group, coarse.class_of_group, strict=True):
             for v, group in zip(*np.unique(fine_class, return_index=True), strict=True):

@@ -284,7 +284,7 @@ def test_a_model_that_goes_back_in_time_is_named(at: float) -> None:
 def test_guests_need_a_pool_and_a_model_for_them(platform: Platform) -> None:
     script = Script({0.0: [Start(0), PlaceGuest(1, 0, 50)]})
     execution = Halves() if platform.has_nodes else None
-    with pytest.raises(SchedulerError, match="script shares units, which needs a pool and an execution model"):
+    with pytest.raises(SchedulerError, match="script returned PlaceGuest: jobs can share processors only on a pool"):
         simulate(jobs_of((8, 10.0), (4, 30.0)), platform, script, NOT_KILLED, execution=execution)
 
 

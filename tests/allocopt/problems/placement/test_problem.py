@@ -90,7 +90,7 @@ def test_no_two_jobs_together_get_more_than_is_free_or_share_with_one_that_is_al
         ({"jobs": ()}, "jobs: is empty"),
         (
             {"jobs": (PlacementJob("a", request((7, 2, 2))),)},
-            r"jobs\[0\].only_in: must have at least one set of the 8 nodes",
+            r"jobs\[0\].only_in: must have at least one set of nodes: a row of 8 booleans",
         ),
         ({"jobs": (PlacementJob("a", request((8, 2, 1))),)}, r"jobs\[0\].most_groups: is \[0\], must be 2 numbers"),
         (
