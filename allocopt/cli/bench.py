@@ -97,7 +97,7 @@ def _bench(
     # With --json, standard output holds only rows, so that other programs can read it.
     made_by = f"{facts['version']}, commit {facts['commit']}, Python {facts['python']}, {facts['machine']}"
     width = screen_width()
-    said = "\n".join(filled(sentence, width) for sentence in solves_verdict([row.solve for row in rows]))
+    said = "\n".join(filled(sentence, width or 80) for sentence in solves_verdict([row.solve for row in rows]))
     parts = filter(None, (summary_table(rows, width), said, made_by))
     print("\n\n".join(parts), file=sys.stderr if as_json else sys.stdout)
 

@@ -237,7 +237,7 @@ class _Answer:
 
         combinations, groups = self.rows.combinations.rows, self.rows.groups.rows
         # The verdict is last, so that it is on the screen when the command ends.
-        said = "\n".join(filled(sentence, width) for sentence in verdict(combinations, groups))
+        said = "\n".join(filled(sentence, width or 80) for sentence in verdict(combinations, groups))
         parts = [what_if_tables(combinations, width), group_tables(groups, width), said]
         return "\n\n".join(filter(None, parts))
 

@@ -69,7 +69,7 @@ def test_rows_schedules_and_curves_make_one_page(run: Run, site: Path) -> None:
     ):  # fmt: skip
         assert f">{title}<" in text(), title
     # An empty plot says less than a line.
-    assert "gaps to the bound are 0." in text()
+    assert "gaps to the bound are 0; they are not drawn." in text()
     assert text().count("<h2") == 6
 
 

@@ -87,7 +87,7 @@ def test_what_the_site_did_stands_first(run: Run, monkeypatch: pytest.MonkeyPatc
     answer = run(*asked)
     assert answer.out.splitlines()[3].split()[1:6] == ["as", "recorded", "|", "100", "|"]
     assert "first under easy compared to the record: mean wait " in answer.out
-    assert "1 recorded jobs ran on 1 nodes that are not in the topology (gone), which" in answer.out
+    assert "1 recorded jobs ran on 1 nodes that are not in the topology (gone); these nodes are left out" in answer.out
     assert "regret of single starts: " in answer.out
     rows = run(*asked, "--json", "--report", "page.html").rows
     assert [row["allocator"] for row in rows] == ["as recorded", "first"]

@@ -280,4 +280,5 @@ def test_on_a_live_page_nothing_but_boxes_that_say_so_scrolls_sideways(
         assert value(browser, "document.documentElement.scrollWidth") <= width
         background = value(browser, "getComputedStyle(document.body).backgroundColor")
         assert (background == "rgb(255, 255, 255)") is (mode == "light")
-        assert browser.get_log("browser") == []
+        # The page of the test before may still ask its own server, which is gone.
+        assert [entry for entry in browser.get_log("browser") if entry["message"].startswith(address)] == []
