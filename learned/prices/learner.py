@@ -180,7 +180,7 @@ class PriceLearner(ModelLearner):
         self._improved: set[int] = set()
 
     def rate(self, share: float) -> float:
-        """Return the learning rate, which rises linearly and then falls as a cosine."""
+        """Return the learning rate after a share of the training; it rises linearly and then falls as a cosine."""
         return self._settings.learning_rate * min(1.0, 20 * share + 1e-3) * 0.5 * (1 + math.cos(math.pi * share))
 
     def update(self, share: float) -> dict[str, float]:

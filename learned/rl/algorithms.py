@@ -43,9 +43,13 @@ class ModelLearner(Stateful):
         made = torch.optim.Adam if optimizer == "adam" else torch.optim.RMSprop
         self._optimizer: torch.optim.Optimizer = made(self._parameters, lr=learning_rate)
 
+    def rate(self, share: float) -> float:
+        """Return the learning rate after a share of the training; it falls linearly."""
+        return self._learning_rate * (1 - (1 - self._last_rate) * share)
+
     def set_rate(self, share: float) -> float:
         """Set the learning rate, given the finished share of the training, and return it."""
-        rate = self._learning_rate * (1 - (1 - self._last_rate) * share)
+        rate = self.rate(share)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         return rate

@@ -147,8 +147,9 @@ class _Snapshot:
         """Return the capacity of nodes for the jobs of the problem, without what others use by the cluster's files."""
         told = self._cluster.capacity - self._cluster.free
         others = np.maximum(told - (self._cluster.capacity - self._free), 0)
-        # An exclusive job has all of its nodes, regardless of its request.
-        others[self._is_alone] = 0
+        # An exclusive job has all of its nodes, regardless of its request. If the jobs of the queue have all cores of a
+        # node, no other job can be there: what else the files count as in use is only closed to new jobs.
+        others[self._is_alone | (self._free[:, self._cluster.resources.index(CORES)] <= 0)] = 0
         others[self._is_full] = self._free[self._is_full]
         capacity: IntArray = self._cluster.capacity - others
         return capacity
@@ -169,7 +170,12 @@ class _Snapshot:
         return [f"running jobs {reason}: {count}" for reason, count in sorted(self._told.items())]
 
     def _as_allocated(self, job: RunningJob, request: ClusterRequest, nodes: IntArray) -> ClusterRequest:
-        """Return a request for all cores, memory and GPUs that the job has, which may exceed its own request."""
+        """Return a request for all that the job has: its number of nodes, and its cores, memory and GPUs.
+
+        They may exceed its own request. The record of a running job does not state whether it accepts another number
+        of nodes.
+        """
+        request = request._replace(least_nodes=len(nodes), most_nodes=len(nodes))
         if request.is_exclusive:
             return request
         cores = job.allocated_cpus / float(self._cluster.cpus_per_core[nodes].min()) * THOUSANDTHS

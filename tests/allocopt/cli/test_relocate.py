@@ -218,6 +218,31 @@ def test_a_job_keeps_all_cpus_that_slurm_gave_it_not_only_those_it_asked_for(run
     assert "at least 1 more must stop" in answer.err
 
 
+@pytest.mark.parametrize(("others", "found"), [(0, "moved"), (5, "stopped")])
+def test_a_moved_job_keeps_its_number_of_nodes(run: Run, shared_site: Path, others: int, found: str) -> None:
+    jobs = shared(1, "n[0-1]", 2, 16, " AllocTRES=cpu=16,node=2").replace("NumTasks=2", "NumTasks=16")
+    for number in range(2, 8) if others else ():
+        jobs += shared(number, f"n{number}", 1, others, f" AllocTRES=cpu={others}").replace("Requeue=1", "Requeue=0")
+    (shared_site / "jobs.txt").write_text(jobs, encoding="utf-8")
+    source = node_states(shared_site, [8, 8, *[others] * 6])
+    answer = run("relocate", source, "--queue", shared_site / "jobs.txt", "--drain", "n[0-1]", "--json")
+    # With 3 free cores a node, its 16 tasks would fit only on six nodes.
+    plan = json.loads(answer.out)
+    assert list(plan[found]) == ["1"]
+    assert found == "stopped" or plan["moved"]["1"] in ("n[2-3]", "n[4-5]", "n[6-7]")
+
+
+def node_states(site: Path, used: list[int]) -> str:
+    """Write the records of nodes with used cores, and return the files of the cluster."""
+    nodes = "".join(
+        f"NodeName=n{number} CPUTot=8 CPUAlloc={cpus} RealMemory=1000 AllocMem=0 State=MIXED Partitions=main\n"
+        for number, cpus in enumerate(used)
+    )
+    (site / "nodes.txt").write_text(nodes, encoding="utf-8")
+    (site / "parts.txt").write_text("PartitionName=main Default=YES Nodes=n[0-7]\n", encoding="utf-8")
+    return f"{site}/nodes.txt,{site}/parts.txt,{site}/topology.conf"
+
+
 def test_nodes_of_a_record_that_may_be_forged_are_in_use(run: Run, shared_site: Path) -> None:
     forged = shared(3, "n2", 1, 1).replace(" OverSubscribe=OK", " OverSubscribe=OK Contiguous=0 Contiguous=1")
     (shared_site / "jobs.txt").write_text(shared(1, "n0", 1, 1) + forged, encoding="utf-8")
@@ -340,15 +365,7 @@ def test_a_job_on_shared_nodes_of_which_its_part_is_not_known_stays_and_fills_th
     answer = run(*files(shared_site), "--start", "9")
     assert answer.code == 4
     assert "with unknown resources on each of their nodes: 1" in answer.err
-    nodes = "".join(
-        f"NodeName=n{number} CPUTot=8 CPUAlloc={(1, 8)[number] if number < 2 else 8} RealMemory=1000 AllocMem=0"
-        f" State=MIXED Partitions=main\n"
-        for number in range(8)
-    )
-    (shared_site / "nodes.txt").write_text(nodes, encoding="utf-8")
-    parts = "PartitionName=main Default=YES Nodes=n[0-7]\n"
-    (shared_site / "parts.txt").write_text(parts, encoding="utf-8")
-    source = f"{shared_site}/nodes.txt,{shared_site}/parts.txt,{shared_site}/topology.conf"
+    source = node_states(shared_site, [1, *[8] * 7])
     answer = run("relocate", source, "--queue", shared_site / "jobs.txt", "--start", "9", "--json")
     # What nodes give says where it has eight: its other node is free once it has left.
     found = json.loads(answer.out)

@@ -17,6 +17,13 @@ def test_no_window_to_train_on_is_of_the_unseen_cluster() -> None:
     assert all(len(problem.jobs) >= 2 for problem in problems)
 
 
+def test_the_rate_of_the_training_rises_and_then_falls_as_a_cosine() -> None:
+    learner = LnsPricesTraining(updates=9, windows=2, large_windows=0, label_steps=1).learner(1)
+    rates = [learner.set_rate(share) for share in (0.0, 0.05, 0.5, 0.75, 1.0)]
+    assert np.array(rates) / rates[1] == pytest.approx([0.001, 1.0, 0.503, 0.147, 0.0], abs=1e-3)
+    assert [group["lr"] for group in learner._optimizer.param_groups] == [0.0]
+
+
 @pytest.mark.slow
 def test_a_short_training_improves_on_its_own_start() -> None:
     from allocopt.learned.prices.learner import Case
