@@ -63,6 +63,6 @@ nitpick_ignore_regex = [
     (r"py:obj", r"[\w.]+"),
     # Records of the engine and arguments of its compiled parts are not part of the interface.
     (r"py:class", r"allocopt\.(cluster\.multicore|envs|problems|simulator)\.[\w.]+"),
-    # Type parameters of problems and solutions.
-    (r"py:class", r"allocopt\.[\w.]+\.(S|P|P_contra)"),
+    # Type parameters of problems, solutions and rows.
+    (r"py:class", r"allocopt\.[\w.]+\.(S|P|P_contra|R)"),
 ]

@@ -32,6 +32,7 @@ from allocopt.report.what_if import WhatIfRow
 from allocopt.report.what_if_groups import GroupRow
 from allocopt.report.what_if_rows import WhatIfRows
 from allocopt.reproduction import ReproductionRequest, get_reproduction
+from allocopt.simulator.described import Described
 from allocopt.simulator.groups import GROUPINGS
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.recorded import RECORDED
@@ -361,12 +362,18 @@ def what_if(asked: WhatIf, allocators: Sequence[str], schedulers: Sequence[str] 
     """Simulate every combination, one after the other in this process, as ``allocopt what-if`` does.
 
     The first combination is the one with which others are compared. If there is a record of the site, it comes before.
+    Jobs are grouped by ``asked.by``; without ``asked.described``, by what the workload holds.
 
     Raises
     ------
     UsageError
-        If an allocator or scheduler does not exist, or cannot be used on the machine; see `WhatIf.outcomes`.
+        If an allocator, scheduler or grouping does not exist, or cannot be used on the machine; see `WhatIf.outcomes`.
     """
+    if unknown := [name for name in asked.by if name not in GROUPINGS]:
+        raise UsageError(f"there is no grouping {unknown[0]!r}; choose from {', '.join(GROUPINGS)}")
+    if asked.by and asked.described is None:
+        cluster = asked.machine if isinstance(asked.machine, Cluster) else None
+        asked = replace(asked, described=Described(asked.workload, cluster))
     grid, rows = what_if_grid(asked, allocators, schedulers), WhatIfRows()
     for held in run(grid, Store(None, {}), lambda: nullcontext(Here(grid))):
         rows.add(held)

@@ -526,9 +526,9 @@ def test_rows_of_bench_are_compared_on_the_instances_that_all_have_solved(tmp_pa
         ({"a": waits(1), "b": result_of((), 1.0)}, "waits are compared with objectives"),
         ({"a": [waits(1), result_of((), 1.0)]}, "either of waits or of objectives"),
         ({"a": 3}, "cannot compare int"),
-        ([{"solver": "a", "objective": 1}], "have no 'instance'"),
+        ([{"solver": "a", "objective": 1}], "have no column 'instance'"),
         ([{"instance": "x", "solver": "a", "objective": None}], "no instance is solved by all solvers"),
-        ([], "have no 'instance'"),
+        ([], "have no column 'instance'"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(results: Any, fault: str) -> None:

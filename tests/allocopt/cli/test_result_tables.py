@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from support.windows import paper_window
 import allocopt
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import FatTree
+from allocopt.errors import UsageError
 from allocopt.experiments import compare, sweep, what_if
 from allocopt.experiments.simulations import Site
 from allocopt.experiments.specs import SimulationSpec
@@ -167,6 +169,17 @@ def test_the_name_of_a_time_or_an_energy_ends_in_its_unit() -> None:
     found = [name for name in columns_of_the_page() if measured & set(name.split("_")) and not name.endswith(relative)]
     assert len(set(found)) > 6
     assert [name for name in found if not name.endswith("_j" if "energy" in name else "_s")] == []
+
+
+def test_jobs_are_grouped_without_a_description() -> None:
+    groups = what_if(replace(asked(), by=("size",)), ["first"]).groups
+    assert sum(groups.columns()["jobs"]) == len(workload())
+    assert len(groups) > 1
+
+
+def test_a_grouping_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(UsageError, match="there is no grouping 'sizes'; choose from partition, "):
+        what_if(replace(asked(), by=("sizes",)), ["first"])
 
 
 def test_without_groups_their_table_is_empty() -> None:

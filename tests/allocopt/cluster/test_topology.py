@@ -99,7 +99,7 @@ def test_a_tree_cannot_be_changed() -> None:
         ([{"a": [0], "b": [1]}, {"p": ["a", "c"]}], None, "topology.levels[1].p", "'c'"),
         ([{"a": [0], "b": [1]}, {"p": ["a"], "q": ["a"]}], None, "topology.levels[1].q", "'a'"),
         ([{"a": [0], "b": [1]}, {"p": ["a"]}], None, "topology.levels[1]", "'b'"),
-        ([{"a": [0], "b": [1]}], (2,), "topology.levels[0]", "must have 1 group, but has 2"),
+        ([{"a": [0], "b": [1]}], (2,), "topology.levels[0]", "has 2 groups, must have 1"),
         ([{"a": [0], "b": [1]}], (2, 4, 6), "topology.hops", "3 values"),
         ([{"a": [0], "b": [1]}], (4, 2), "topology.hops", "strictly increasing"),
         ([{"a": [0]}], (), "topology.hops", ""),

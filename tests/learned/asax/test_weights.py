@@ -108,5 +108,5 @@ def test_the_mixture_counts_the_weights_of_the_time() -> None:
 
 @pytest.mark.parametrize("arguments", [(0,), (2, _Update.CUMULATIVE, 0)])
 def test_senseless_numbers_are_refused(arguments: tuple[int, ...]) -> None:
-    with pytest.raises(UsageError, match="at least 1"):
+    with pytest.raises(UsageError, match="both must be >= 1"):
         _Weights(*arguments)  # type: ignore[arg-type]
