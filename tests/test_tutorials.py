@@ -120,6 +120,7 @@ def test_wall_times_and_widths_do_not_count_but_all_else_does() -> None:
         "| solver | median ms | cost |\n| --- | --- | --: |\n|   a | 22.5 | 3 |\nOPTIMAL 1.113 s"
     )
     assert notebooks.settled(shown) != notebooks.settled(shown.replace("| 3 |", "| 4 |"))
+    assert notebooks.settled("The fastest is a, with 1 ms.") == notebooks.settled("The fastest is b, with 2 ms.")
     assert notebooks.settled("mean wait 19,085 s") != notebooks.settled("mean wait 19,086 s")
     assert notebooks.settled("wait 7 s", numbers=False) == notebooks.settled("wait 8,000 s", numbers=False)
 

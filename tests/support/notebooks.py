@@ -24,6 +24,7 @@ TUTORIALS = Path(__file__).resolve().parents[2] / "docs" / "tutorials"
 # Whether a bound is checked goes by the time that the solve took.
 WALL_TIME = re.compile(
     r"\b\d+\.\d{3} s\b(?:  (?:certified|not checked))?|\b\d+\.\d+s\b(?: \(\d+:\d\d:\d\d\))?|[\d,]+ jobs/s"
+    r"|^The fastest is .*"
 )
 # Version, commit and processor, in the last line of a command's answer.
 PROVENANCE = re.compile(r"\S+, commit .*")
@@ -104,7 +105,7 @@ def picture_output(picture: bytes) -> dict[str, Any]:
 
 
 def settled(text: str, *, numbers: bool = True) -> str:
-    """Return a text without what differs from run to run: wall times, columns of milliseconds, widths of columns.
+    """Return a text without what differs from run to run: wall times, who is fastest, widths of columns.
 
     Without ``numbers`` all numbers are left out.
     """
