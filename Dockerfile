@@ -11,10 +11,10 @@ COPY learned learned
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.11-slim-bookworm AS light
-RUN --mount=type=bind,source=constraints.txt,target=/tmp/constraints.txt \
-    --mount=type=bind,from=wheel,source=/wheels,target=/tmp/wheels \
-    pip install --no-cache-dir --constraint /tmp/constraints.txt numba numpy pydantic typer \
-    && pip install --no-cache-dir --no-deps /tmp/wheels/*.whl \
+RUN --mount=type=bind,source=constraints.txt,target=/opt/constraints.txt \
+    --mount=type=bind,from=wheel,source=/wheels,target=/opt/wheels \
+    pip install --no-cache-dir --constraint /opt/constraints.txt numba numpy pydantic typer \
+    && pip install --no-cache-dir --no-deps /opt/wheels/*.whl \
     && useradd --create-home --uid 1000 allocopt \
     && install --directory --owner allocopt /home/allocopt/.cache
 # Compiled kernels differ by processor, so they are not part of the image. Keep them in a volume.
