@@ -32,7 +32,6 @@ from allocopt.report.what_if import WhatIfRow
 from allocopt.report.what_if_groups import GroupRow
 from allocopt.report.what_if_rows import WhatIfRows
 from allocopt.reproduction import ReproductionRequest, get_reproduction
-from allocopt.simulator.described import Described
 from allocopt.simulator.groups import GROUPINGS
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.recorded import RECORDED
@@ -314,8 +313,8 @@ class _WhatIfTask(Task):
         else:
             (outcome,) = given.outcomes([self.allocator], [self.scheduler])
         row: Row = {"row": asdict(WhatIfRow.of(outcome)), "groups": [], "schedule": None}
-        if given.by and given.described is not None:
-            row["groups"] = [asdict(one) for one in GroupRow.all_of(outcome, given.described, given.by)]
+        if given.by:
+            row["groups"] = [asdict(one) for one in GroupRow.all_of(outcome, given.description, given.by)]
         if self.has_schedule:
             schedule, nodes = outcome.schedule, outcome.schedule.nodes
             assert nodes is not None, "every job has nodes"
@@ -351,9 +350,9 @@ def what_if_grid(
         held = asked.record.schedule
         parts.append([content_digest(held.workload), held.processors, asked.record.cluster.nodes])
         tasks.insert(0, _WhatIfTask(RECORDED, RECORDED, has_schedule=False))
-    if asked.described is not None and asked.by:
-        groupings = [GROUPINGS[name] for name in ("partition", *asked.by)]
-        parts.append([[one.name, sorted(asked.described.labels(one).items())] for one in groupings])
+    if asked.by:
+        groupings, described = [GROUPINGS[name] for name in ("partition", *asked.by)], asked.description
+        parts.append([[one.name, sorted(described.labels(one).items())] for one in groupings])
     source = digest(parts)
     return Grid(tuple(Cell(task, source) for task in tasks), {source: asked})
 
@@ -369,11 +368,6 @@ def what_if(asked: WhatIf, allocators: Sequence[str], schedulers: Sequence[str] 
     UsageError
         If an allocator, scheduler or grouping does not exist, or cannot be used on the machine; see `WhatIf.outcomes`.
     """
-    if unknown := [name for name in asked.by if name not in GROUPINGS]:
-        raise UsageError(f"there is no grouping {unknown[0]!r}; choose from {', '.join(GROUPINGS)}")
-    if asked.by and asked.described is None:
-        cluster = asked.machine if isinstance(asked.machine, Cluster) else None
-        asked = replace(asked, described=Described(asked.workload, cluster))
     grid, rows = what_if_grid(asked, allocators, schedulers), WhatIfRows()
     for held in run(grid, Store(None, {}), lambda: nullcontext(Here(grid))):
         rows.add(held)

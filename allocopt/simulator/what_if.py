@@ -17,6 +17,7 @@ from allocopt.problems.base import Strategy
 from allocopt.simulator.described import Described
 from allocopt.simulator.engine import is_built_in_only
 from allocopt.simulator.execution import HopSlowdown
+from allocopt.simulator.groups import GROUPINGS
 from allocopt.simulator.held_nodes import DepthFirst
 from allocopt.simulator.metrics import Metrics, measure
 from allocopt.simulator.recorded import RECORDED, Record
@@ -102,8 +103,16 @@ class WhatIf:
         """Topology of the nodes."""
         return self.machine.topology.tree if isinstance(self.machine, Cluster) else self.machine
 
+    @property
+    def description(self) -> Described:
+        """`described`; without it, what the workload and the machine hold."""
+        cluster = self.machine if isinstance(self.machine, Cluster) else None
+        return self.described or Described(self.workload, cluster)
+
     def check(self, allocators: Sequence[str], schedulers: Sequence[str]) -> None:
-        """Raise `UsageError` if an allocator or scheduler does not exist, or cannot be used on the machine."""
+        """Raise `UsageError` if an allocator, scheduler or grouping does not exist, or does not suit the machine."""
+        if unknown := [name for name in self.by if name not in GROUPINGS]:
+            raise UsageError(f"there is no grouping {unknown[0]!r}; choose from {', '.join(GROUPINGS)}")
         for scheduler, name in product(schedulers, allocators):
             self._parts(name, scheduler)
 

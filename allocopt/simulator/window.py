@@ -161,7 +161,7 @@ def _by_periods(period_s: float, view: View) -> IntArray:
     return order
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SolvedWindow:
     """A window of a simulation with its result; fields that a window without a search does not have are None."""
 
@@ -170,12 +170,12 @@ class SolvedWindow:
     strategy: str | None
     jobs: int
     solver: str  # that was asked
-    status: str | None
+    status: str | None = None
     objective: float  # of the allocation, whether the solver found it or not
-    bound: float | None
-    gap: float | None  # as a share of the objective
-    runtime_s: float | None  # wall-clock time of the solve
-    reason: str | None  # why the window was allocated without a search; None if it was not
+    bound: float | None = None
+    gap: float | None = None  # as a share of the objective
+    runtime_s: float | None = None  # wall-clock time of the solve
+    reason: str | None = None  # why the window was allocated without a search; None if it was not
 
     @classmethod
     def of(cls, time_s: float, problem: WindowProblem, result: Result) -> "SolvedWindow":
@@ -192,7 +192,6 @@ class SolvedWindow:
             bound=result.bound,
             gap=result.gap,
             runtime_s=result.runtime_s,
-            reason=None,
         )
 
     @classmethod
@@ -206,11 +205,7 @@ class SolvedWindow:
             strategy=kind_of(problem).strategy_of(problem),
             jobs=len(problem.jobs),
             solver=solver.name,
-            status=None,
             objective=verify(problem, solution),
-            bound=None,
-            gap=None,
-            runtime_s=None,
             reason=reason,
         )
 
