@@ -19,6 +19,7 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.errors import MissingPackageError, UsageError
+from allocopt.plural import counted
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import kind_of
 from allocopt.problems.picture import Holder, Look, Picture, Racks, State
@@ -639,7 +640,7 @@ def _entries(picture: Picture, paints: Sequence[_Paint], layout: _Layout) -> _En
     entries: dict[str, _Paint] = {}
     for holder, paint in zip(picture.holders, paints, strict=True):
         count = counts[holder.label]
-        words = f"{holder.label}: {count:,} {picture.unit}{'' if count == 1 else 's'}"
+        words = f"{holder.label}: {counted(count, picture.unit)}"
         if count:
             entries[words if is_counted and holder.look is not Look.GREY else holder.label] = paint
     if picture.is_closed.any():

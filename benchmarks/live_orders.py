@@ -24,7 +24,7 @@ from allocopt.traces.variants import Interval
 from benchmarks.evolved_priority import MULTIFACTOR
 from benchmarks.live_streams import begun_service, run_side_by_side
 from benchmarks.virtual_slurm import open_folder, running, tree_files
-from papers.pages import write_page
+from papers.pages import listed_commits, write_page
 from papers.row_files import rows_in
 
 JOBS, SEEDS, NODES, LARGEST, USERS = 300, (0, 1, 2), 32, 8, 12
@@ -216,13 +216,12 @@ def main() -> None:
     if not asked.page:
         print(table(found))
         return
-    measured_at = ", ".join(sorted({row.commit for row in found}))
     write_page(
         "live_orders",
         "An evolved order on a real Slurm",
         claim(found),
         [f"## Waits\n\n{table(found)}"],
-        f"{assumed()} Rows were measured at {measured_at}.",
+        f"{assumed()} Rows were measured at {listed_commits(row.commit for row in found)}.",
     )
 
 

@@ -18,7 +18,7 @@ from allocopt.report.provenance import provenance
 from allocopt.report.words import Cell, aligned_table
 from allocopt.solving.result import Status
 from allocopt.traces.variants import Interval
-from papers.pages import write_page
+from papers.pages import listed_commits, write_page
 from papers.row_files import append_row, rows_in
 
 INSTANCES = 20  # of a row
@@ -273,7 +273,7 @@ def main() -> None:
                 (None, 0, *(None for _ in RULES)),
             ),
         ],
-        f"{assumed()} Rows were measured at {', '.join(sorted({row.commit for row in read}))}.",
+        f"{assumed()} Rows were measured at {listed_commits(row.commit for row in read)}.",
         is_quick=not asked.page,
     )
 

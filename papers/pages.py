@@ -5,7 +5,7 @@ import re
 import sys
 import tomllib
 from argparse import ArgumentParser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Formatter
@@ -97,16 +97,21 @@ class Selection:
         return shown if row["published"] is None else f"{shown} ({published})"
 
 
+def listed_commits(commits: Iterable[str]) -> str:
+    """Return the different commits of rows as a list in words."""
+    return ", ".join(sorted(set(commits)))
+
+
 def selected_tables(folder: Path, selections: Mapping[str, Selection]) -> dict[str, Any]:
     """Return the tables of a page by place, and a remark on their rows under ``measured``."""
     names = dict.fromkeys(selection.artifact for selection in selections.values())
     rows = {name: read_rows(folder, name) for name in names}
-    commits = sorted({row["commit"] for found in rows.values() for row in found})
+    commits = listed_commits(row["commit"] for found in rows.values() for row in found)
     commands = ", ".join(f"`{name}`" for name in names)
     measured = (
         f"Published numbers stand in brackets. `allocopt reproduce NAME` prints all rows: {commands}; measured at "
         "commit "
-        f"{', '.join(commits)}."
+        f"{commits}."
     )
     return {"measured": measured, **{place: of.table(rows[of.artifact]) for place, of in selections.items()}}
 

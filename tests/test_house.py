@@ -34,7 +34,7 @@ MAY_IMPORT = {
 }
 """What each folder may import; `papers` is not shipped."""
 LAYERS = (
-    ("version", "errors", "interruption", "child_process", "gymnasium_hook", "arrays", "notebook", "data"),
+    ("version", "errors", "interruption", "child_process", "gymnasium_hook", "arrays", "notebook", "plural", "data"),
     ("files", "local_http", "tables"),
     ("values",),
     ("plugins",),

@@ -11,7 +11,7 @@ import typer
 from allocopt.cli.grids import Workers
 from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit, Trajectory, file_option
 from allocopt.cli.parameters import command_of, names_of
-from allocopt.cli.terminal import screen_width
+from allocopt.cli.terminal import screen_width, wrapped
 
 if TYPE_CHECKING:
     from allocopt.experiments.cells import Cell, Row
@@ -61,7 +61,6 @@ def _bench(
     from allocopt.report.rows import TrajectoryRow, check_suffix, write_table
     from allocopt.report.solves import solves_verdict
     from allocopt.report.terminal import summary_table
-    from allocopt.report.words import filled
     from allocopt.solving.budget import Budget
     from allocopt.solving.solution_files import FILE_NAME, best_known_beside, read_best_known
     from allocopt.tables import RowTable
@@ -96,9 +95,8 @@ def _bench(
         TrajectoryRow.write(trajectory, (point for row in rows for point in TrajectoryRow.of(row.solve, row.points)))
     # With --json, standard output holds only rows, so that other programs can read it.
     made_by = f"{facts['version']}, commit {facts['commit']}, Python {facts['python']}, {facts['machine']}"
-    width = screen_width()
-    said = "\n".join(filled(sentence, width or 80) for sentence in solves_verdict([row.solve for row in rows]))
-    parts = filter(None, (summary_table(rows, width), said, made_by))
+    said = wrapped(solves_verdict([row.solve for row in rows]))
+    parts = filter(None, (summary_table(rows, screen_width()), said, made_by))
     print("\n\n".join(parts), file=sys.stderr if as_json else sys.stdout)
 
 

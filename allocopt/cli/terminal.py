@@ -9,12 +9,21 @@ from contextlib import contextmanager, redirect_stdout
 
 _NARROWEST = 20
 """Smallest number of columns that text is wrapped to."""
+_USUAL = 80  # columns
 
 
 def screen_width() -> int | None:
     """Return the columns of the terminal, or those of ``COLUMNS``; None if lines may have any length."""
     is_known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
     return max(_NARROWEST, shutil.get_terminal_size().columns) if is_known else None
+
+
+def wrapped(sentences: Iterable[str]) -> str:
+    """Return sentences on lines of their own, broken at the width of the screen, or at 80 columns without a screen."""
+    from allocopt.report.words import filled
+
+    width = screen_width() or _USUAL
+    return "\n".join(filled(sentence, width) for sentence in sentences)
 
 
 def print_remarks(remarks: Iterable[str]) -> None:

@@ -26,7 +26,7 @@ from allocopt.cli.options import (
     listed_words,
 )
 from allocopt.cli.parameters import command_of, names_of
-from allocopt.cli.terminal import print_remarks, screen_width
+from allocopt.cli.terminal import print_remarks, screen_width, wrapped
 
 if TYPE_CHECKING:
     from allocopt.experiments.cells import Cell, Row
@@ -233,11 +233,10 @@ class _Answer:
         """Return tables and verdicts for a terminal."""
         from allocopt.report.what_if import verdict, what_if_tables
         from allocopt.report.what_if_groups import group_tables
-        from allocopt.report.words import filled
 
         combinations, groups = self.rows.combinations.rows, self.rows.groups.rows
         # The verdict is last, so that it is on the screen when the command ends.
-        said = "\n".join(filled(sentence, width or 80) for sentence in verdict(combinations, groups))
+        said = wrapped(verdict(combinations, groups))
         parts = [what_if_tables(combinations, width), group_tables(groups, width), said]
         return "\n\n".join(filter(None, parts))
 

@@ -14,11 +14,12 @@ from allocopt.cluster.hostlist import expand_hostlist
 from allocopt.errors import MissingPackageError
 from allocopt.live.view import Follower, View, clock
 from allocopt.local_http import LocalHandler, LocalServer
+from allocopt.plural import counted
 from allocopt.report.html.document import Column, Section, Table
 from allocopt.report.html.figures.tree import IDLE, TAKEN, TreePicture
 from allocopt.report.html.page import page_text
 from allocopt.report.plot import Axis, Colours, Figure, Panel
-from allocopt.report.words import counted, number, percent, shortened, time_unit
+from allocopt.report.words import number, percent, shortened, time_unit
 
 METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _MOST_ROWS = 200

@@ -240,11 +240,6 @@ def kind_name(problem: Problem) -> str:
     return name
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, such as ``1 node`` or ``1,000 nodes``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def shown_objective(problem: Problem, objective: float) -> str:
     """Return an objective as text, with the decimals of its kind or six significant digits."""
     decimals = kind_of(problem).decimals

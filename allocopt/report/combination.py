@@ -217,5 +217,5 @@ def _shown_change(result: Compared) -> str:
     if not result.interval:
         return f" ({signed})"
     low, high = result.interval
-    doubt = ", not distinguishable" if low <= 0 <= high else ""
+    doubt = ", not distinguishable" if result.may_be_chance else ""
     return f" ({signed}{doubt} [{100 * low:+.1f}, {100 * high:+.1f}])"

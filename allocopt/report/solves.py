@@ -5,10 +5,11 @@ from statistics import median
 
 import numpy as np
 
+from allocopt.plural import counted
 from allocopt.problems.kind import is_maximized
 from allocopt.report.rows import SolveRow
 from allocopt.report.verdict import FEWEST_SAMPLES, Comparison, Quantity, compared_means
-from allocopt.report.words import counted, percent
+from allocopt.report.words import percent
 from allocopt.solving.result import EQUAL_RELATIVE
 
 

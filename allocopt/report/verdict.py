@@ -1,12 +1,12 @@
 """Verdicts: which of several results is best, by how much, and whether that may be chance, in one sentence."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from allocopt.arrays import FloatArray
+from allocopt.plural import counted
 from allocopt.report.words import number
 from allocopt.traces.variants import CONFIDENCE
 
@@ -47,9 +47,14 @@ class Compared:
     family: str = ""
 
     @property
+    def may_be_chance(self) -> bool:
+        """Whether the interval of the change is known, and includes 0."""
+        return bool(self.interval) and self.interval[0] <= 0 <= self.interval[1]
+
+    @property
     def direction(self) -> int:
         """Return -1 if it is less than the first one, 1 if it is more, 0 if it is equal or this may be chance."""
-        if self.change is None or (self.interval and self.interval[0] <= 0 <= self.interval[1]):
+        if self.change is None or self.may_be_chance:
             return 0
         return int(np.sign(round(self.change, 3)))
 
@@ -122,7 +127,7 @@ class Comparison:
         if not result.interval:
             return f"{size} (no 95 % interval{': ' if self.no_interval else ''}{self.no_interval})"
         low, high = (f"{100 * end:+,.1f}" for end in result.interval)
-        if result.interval[0] <= 0 <= result.interval[1]:
+        if result.may_be_chance:
             return f"{size}, which may be chance (95 % interval {low} to {high} %, includes 0)"
         return f"{size} (95 % interval {low} to {high} %, excludes 0)"
 
@@ -148,7 +153,7 @@ class Comparison:
                 f"{title} ({100 * (each.change or 0.0):+,.1f} %)" for title, each in list(own.items())[:_MOST_GROUPS]
             ]
             if left := len(own) - len(listed):
-                listed.append(f"{left} more group{'' if left == 1 else 's'}")
+                listed.append(counted(left, "more group"))
             has_intervals = all(each.interval for each in own.values())
             names = " and ".join(filter(None, (", ".join(listed[:-1]), listed[-1])))
             parts.append(f"{'clearly ' if has_intervals else ''}{self._way(direction)} for {names}")
@@ -191,8 +196,3 @@ def compared_means(samples: Mapping[str, FloatArray]) -> list[Compared]:
         Compared(name, means[name], change_of(means[name], means[first]), change_interval(rows, rows_of_first))
         for name, rows in samples.items()
     ]
-
-
-def typographic(text: str) -> str:
-    """Return a sentence for terminals as pages write it, with minus signs and the sign for plus or minus."""
-    return re.sub(r"(?<=[(\[ ])-(?=\d)", "\N{MINUS SIGN}", text.replace("+/-", "±"))

@@ -1,6 +1,7 @@
 """Numbers as readable text, and aligned tables for terminals and result pages."""
 
 import math
+import re
 from collections.abc import Sequence
 from textwrap import fill
 
@@ -47,9 +48,9 @@ def filled(line: str, width: int | None) -> str:
     return line if width is None else fill(line, width, subsequent_indent="  ")
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun, which gets an s unless the number is 1."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def typographic(text: str) -> str:
+    """Return a sentence for terminals as pages write it, with minus signs and the sign for plus or minus."""
+    return re.sub(r"(?<=[(\[ ])-(?=\d)", "\N{MINUS SIGN}", text.replace("+/-", "±"))
 
 
 def printable(text: str) -> str:

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from allocopt.plural import counted
 from allocopt.problems.certificate import Certificate
 from allocopt.problems.coallocation.interference import Sharing
 from allocopt.problems.coallocation.pairs import MOST_TERMS, MOST_TRIPLES
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, verify_coallocation
-from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage, counted
+from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
 from allocopt.problems.picture import Holder, Look, Picture, Racks, State
 
 

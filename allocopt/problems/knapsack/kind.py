@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from allocopt.plural import counted
 from allocopt.problems.certificate import Certificate
-from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage, counted
+from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
 from allocopt.problems.knapsack.packing import MOST_JOBS, MOST_PLACES
 from allocopt.problems.knapsack.problem import KnapsackProblem, Selection, verify_selection
 from allocopt.problems.picture import Holder, Look, Picture, Racks, State

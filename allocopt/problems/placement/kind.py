@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from allocopt.cluster.topology import hop_costs
+from allocopt.plural import counted
 from allocopt.problems.certificate import Certificate
-from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage, counted
+from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
 from allocopt.problems.picture import Holder, Picture, Racks, State
 from allocopt.problems.placement.problem import NodeTasks, PlacementProblem, Placements, verify_placements
 

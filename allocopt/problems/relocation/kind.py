@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage, counted
+from allocopt.plural import counted
+from allocopt.problems.kind import DATA, AnswerTable, Codec, Generator, ProblemKind, Stage
 from allocopt.problems.picture import Holder, Look, Picture, Racks, State
 from allocopt.problems.relocation.order import ordered
 from allocopt.problems.relocation.problem import (

@@ -5,9 +5,10 @@ from typing import Any
 
 from allocopt.cluster.topology import hop_costs
 from allocopt.errors import UsageError
+from allocopt.plural import counted
 from allocopt.problems.base import Strategy
 from allocopt.problems.certificate import Certificate
-from allocopt.problems.kind import DATA, Codec, Generator, NodeMap, ProblemKind, Stage, counted
+from allocopt.problems.kind import DATA, Codec, Generator, NodeMap, ProblemKind, Stage
 from allocopt.problems.topology.problem import Allocation, TopologyProblem, verify_allocation
 
 FEW_JOBS = 12

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.program import Run
 
-from allocopt.report.verdict import typographic
+from allocopt.report.words import typographic
 
 ROW = {
     "artifact": "t", "row": "r", "column": "c", "published": 1.5, "ours": 1.0, "spread": 0.1, "n": 1,

@@ -16,9 +16,8 @@ from allocopt.report.html.results import ResultFile
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.plot import Axis, Colours, Figure, Panel, evenly
 from allocopt.report.simulations import SimulatedJobs, samples_of_blocks, single_verdict
-from allocopt.report.verdict import typographic
 from allocopt.report.what_if_groups import FEWEST_JOBS, MOST_SHOWN
-from allocopt.report.words import EN_DASH, Cell, duration, number, percent, shortened, time_unit
+from allocopt.report.words import EN_DASH, Cell, duration, number, percent, shortened, time_unit, typographic
 from allocopt.simulator.multicore.simulation import DURATION
 
 _MOST_GANTTS = 4

@@ -16,8 +16,7 @@ from allocopt.report.html.results import SolveRecord
 from allocopt.report.plot import Axis, Colours, Figure, Panel, evenly
 from allocopt.report.rows import TrajectoryRow
 from allocopt.report.solves import contender, solves_verdict, unit_of_time
-from allocopt.report.verdict import typographic
-from allocopt.report.words import Cell, duration, number, percent
+from allocopt.report.words import Cell, duration, number, percent, typographic
 
 _MOST_ROWS, _MOST_POINTS, _MOST_LINES, _MOST_MOMENTS = 1_000, 1_600, 40, 300
 _BEST_KNOWN, _BOUND = "the best known", "the bound"

@@ -13,9 +13,8 @@ from allocopt.report.html.results import ResultFile, SimulationRecord
 from allocopt.report.plot import Axis, Colours, Figure, Panel, evenly, smoothed
 from allocopt.report.rows import SimulateGroupRow
 from allocopt.report.simulations import SimulatedJobs, single_verdict
-from allocopt.report.verdict import typographic
 from allocopt.report.what_if_groups import FEWEST_JOBS
-from allocopt.report.words import Cell, duration, number, percent, shortened
+from allocopt.report.words import Cell, duration, number, percent, shortened, typographic
 from allocopt.reproduction import ReproductionRow
 from allocopt.simulator.groups import GROUPINGS, UNKNOWN
 

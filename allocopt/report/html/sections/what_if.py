@@ -16,10 +16,9 @@ from allocopt.report.html.page import write_report
 from allocopt.report.html.sections.schedules import schedule_figures
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.plot import Figure
-from allocopt.report.verdict import typographic
 from allocopt.report.what_if import WhatIfRow, details, verdict, what_is_assumed
 from allocopt.report.what_if_groups import MOST_SHOWN, GroupRow, groups_of, groups_verdict
-from allocopt.report.words import EN_DASH, Cell, duration, number, shortened
+from allocopt.report.words import EN_DASH, Cell, duration, number, shortened, typographic
 from allocopt.simulator.groups import UNKNOWN
 from allocopt.simulator.recorded import RECORDED
 from allocopt.simulator.schedule import Schedule
